@@ -209,3 +209,9 @@ def test_a_folder_with_an_adapter_names_the_command_that_merges_it(setup, traine
     assert load_codec(tmp_path / "new").encode(["Haus"], "de") == load_codec(setup[1]).encode(["Haus"], "de")
     with pytest.raises(InputError, match="is no adapter in peft's form"):
         main(setup[1], tmp_path / "other")
+
+
+def test_a_point_of_a_grid_that_diverged_is_kept(setup, tmp_path):
+    finetune(*setup, tmp_path, settings(LORA, learning_rate=1e6, log_every=1, max_grad_norm=0.0), keep_diverged=True)
+    said = read_json(tmp_path / "training.json")
+    assert said["diverged"] and said["adapter"]["kind"] == "lora" and not (tmp_path / "adapter").exists()

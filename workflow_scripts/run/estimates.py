@@ -39,10 +39,9 @@ MBART_LARGE = Shape(250_027, 1024, 4096, 12, 12, 1024)
 def training_memory(shape: Shape, phase: Trained, gpus: int, trained: int | None = None) -> float:
     """Bytes that each device needs for an update; `gpus` is 0 on a CPU.
 
-    Weights, gradients and Adam's moments are 16 bytes a parameter, copies in bfloat16 and their gradients four more; with an adapter only
-    what is `trained`, so many weights, has gradients and moments. What a token leaves
-    behind in each layer for the way back was counted on small mBARTs with as many tokens on either side, in float32; bfloat16 needs
-    three fifths, measured on an H200.
+    Weights, gradients and Adam's moments are 16 bytes a parameter, copies in bfloat16 and their gradients four more. With an adapter only
+    what is `trained`, so many weights, has gradients and moments. What a token leaves behind in each layer for the way back was counted on
+    small mBARTs with as many tokens on either side, in float32; bfloat16 needs three fifths, measured on an H200.
     Unless the loss comes in chunks, there are three numbers more for each piece of the vocabulary. `auto` counts as all of an update at
     once.
     """

@@ -217,11 +217,10 @@ def _depth(config: Config, name: str, side: str) -> int | None:
     if not (folder := located(backbone.model or "", backbone.revision)):
         return None
     try:
-        read = config_of(folder)
+        read, size = config_of(folder), family_of(folder).size
     except InputError:
         return None
-    size = family_of(folder).size
-    return read.get(size.get("decoder_layers", "")) if side == "decoder" and "decoder_layers" in size else read.get(size["layers"])
+    return (side == "decoder" and read.get(size.get("decoder_layers", ""))) or read.get(size["layers"])
 
 
 def comet(config: Config) -> Iterator[Finding]:

@@ -148,11 +148,14 @@ def _wrapped(entry: Adapter, network: Any, config: Any) -> Any:
     return wrapped
 
 
-def merged(adapted: Adapted) -> Any:
-    """The network as it was built, with the adapter's weights merged into its own; raises `InputError` where they are no numbers."""
+def merged(adapted: Adapted, finite: bool = True) -> Any:
+    """The network as it was built, with the adapter's weights merged into its own.
+
+    Raises `InputError` where these are not finite and should be.
+    """
     if adapted.wrapped is not None:
         try:
-            adapted.wrapped.merge_and_unload(safe_merge=True)
+            adapted.wrapped.merge_and_unload(safe_merge=finite)
         except ValueError as error:
             raise InputError(f"adapter {adapted.entry.name!r} cannot be merged: {error}") from None
     for weight in adapted.network.parameters():

@@ -188,7 +188,10 @@ def train_phase(
             history, diverged = reason.history, str(reason)
         if is_first_process():
             remove_adapter(job.model.with_name("adapter"))
-        if adapted and is_first_process():
+        if adapted and diverged:
+            taken |= {"adapter": adapted.about()}
+            merged(adapted, finite=False)
+        elif adapted and is_first_process():
             taken |= hand_over(adapted, codec, dev, job, {"languages": [*languages], "training": asdict(settings)})
         about = {
             "languages": languages,
