@@ -6,10 +6,14 @@ if TYPE_CHECKING:
     from workflow_scripts.errors import InputError as InputError
     from workflow_scripts.evidence.layerwise import analysis as analysis
     from workflow_scripts.evidence.metric import metric as metric
+    from workflow_scripts.models.engine import engine as engine
+    from workflow_scripts.models.engine import register_engine as register_engine
     from workflow_scripts.models.families import family as family
     from workflow_scripts.models.makers import Maker as Maker
     from workflow_scripts.noise.entry import noise as noise
     from workflow_scripts.training.adapter import adapter as adapter
+    from workflow_scripts.training.generator import generator as generator
+    from workflow_scripts.training.method import Method as Method
     from workflow_scripts.training.objective import objective as objective
     from workflow_scripts.training.objective import rows_objective as rows_objective
 
@@ -19,9 +23,13 @@ _WHERE = {
     "adapter": "workflow_scripts.training.adapter",
     "analysis": "workflow_scripts.evidence.layerwise",
     "family": "workflow_scripts.models.families",
+    "Method": "workflow_scripts.training.method",
+    "engine": "workflow_scripts.models.engine",
+    "generator": "workflow_scripts.training.generator",
     "metric": "workflow_scripts.evidence.metric",
     "noise": "workflow_scripts.noise.entry",
     "objective": "workflow_scripts.training.objective",
+    "register_engine": "workflow_scripts.models.engine",
     "rows_objective": "workflow_scripts.training.objective",
 }
 """Public name → the module that has it; imported where it is asked for, so that a plugin loads no more than it uses."""

@@ -1,5 +1,6 @@
 rule decoding:
     input:
+        unpack(of(arms.writing_plugin)),
         model="results/runs/{experiment}/{arm}/seed{seed}/finetune/model",
         source=of(arms.test_text, 0),
     output:
@@ -24,12 +25,13 @@ rule decoding:
     shell:
         "python -m workflow_scripts.models.decoding --model {input.model:q} --source {input.source:q} "
         "--hypotheses {output.hypotheses:q} --report {output.report:q} --languages {params.languages:q} {params.learnt_from:q} {params.documents} "
-        "--threads {threads} --settings {params.settings:q} > {log:q} 2>&1"
+        "--threads {threads} --seed {wildcards.seed} --settings {params.settings:q} > {log:q} 2>&1"
 
 
 # not part of a run: snakemake results/runs/help-de-en/csr/seed1/pages.nbest.tsv
 rule n_best:
     input:
+        unpack(of(arms.writing_plugin)),
         model="results/runs/{experiment}/{arm}/seed{seed}/finetune/model",
         source=of(arms.test_text, 0),
     output:
@@ -50,4 +52,4 @@ rule n_best:
     shell:
         "python -m workflow_scripts.models.decoding --model {input.model:q} --source {input.source:q} "
         "--n-best {output.n_best:q} --languages {params.languages:q} {params.learnt_from:q} {params.documents} --threads {threads} "
-        "--settings {params.settings:q} > {log:q} 2>&1"
+        "--seed {wildcards.seed} --settings {params.settings:q} > {log:q} 2>&1"

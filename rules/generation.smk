@@ -21,6 +21,7 @@ rule generation_sides:
 # One job for all test sets: the model is loaded once.
 rule generation_decoding:
     input:
+        unpack(of(arms.writing_plugin)),
         model="results/runs/{experiment}/{arm}/seed{seed}/finetune/model",
         sources=of(arms.tested_texts),
     output:
@@ -43,7 +44,7 @@ rule generation_decoding:
     shell:
         "python -m workflow_scripts.tasks.generation decode --model {input.model:q} --sources {input.sources:q} --folder {output.folder:q} "
         "--testsets {params.testsets:q} --languages {params.languages:q} --target-languages {params.target_languages:q} "
-        "--threads {threads} --settings {params.settings:q} > {log:q} 2>&1"
+        "--threads {threads} --seed {wildcards.seed} --settings {params.settings:q} > {log:q} 2>&1"
 
 
 # what is scored and tested is a file for each test set, as in translation

@@ -1,6 +1,7 @@
 # By itself on the machine: what runs beside it would be measured, too.
 rule speed:
     input:
+        unpack(of(arms.speed_plugin)),
         models=of(arms.first_models),
         source=of(arms.first_test, 0),
         target=of(arms.first_test, 1),

@@ -49,6 +49,7 @@ rule finetune:
         unpack(of(arms.switching_lexicon)),
         unpack(of(arms.more_text)),
         unpack(of(arms.adapter_plugin, "finetune")),
+        unpack(of(arms.generator_plugin)),
         start=of(arms.phase_start, "finetune"),
         train_source=of(arms.experiment_text, "train", 0),
         train_target=of(arms.experiment_text, "train", 1),

@@ -1,5 +1,6 @@
 rule translated:
     input:
+        unpack(of(inputs.translating_plugin)),
         model=of(inputs.translating_model),
         train=lambda w: paths.labelled_file(CONFIG, w.labelled, "train", ".tsv"),
         held_out=of(inputs.translated_before),

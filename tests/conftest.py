@@ -93,3 +93,15 @@ def commands(tmp_path, monkeypatch):
         path.chmod(0o755)
 
     return add
+
+
+@pytest.fixture
+def door(monkeypatch):
+    """The registry without plugins, which forgets afterwards what a test has registered."""
+    from workflow_scripts import registry
+
+    known = {kind: dict(registry.entries(kind)) for kind in registry.BUILT_IN}
+    monkeypatch.setattr(registry, "_ENTRIES", known)
+    monkeypatch.setattr(registry, "_PLUGINS", {})
+    yield
+    registry.version.cache_clear()

@@ -26,6 +26,7 @@ from test_recipes import RECIPES
 
 from workflow_scripts import registry
 from workflow_scripts.evidence import layerwise, metric
+from workflow_scripts.models import engine
 from workflow_scripts.noise import entry as noise_entry
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.training import objective
@@ -213,7 +214,7 @@ def test_the_first_bridge_does_what_the_page_says(clone, capsys):
 
 def test_the_page_says_what_functions_may_ask_for():
     page = (ROOT / "docs/extend.md").read_text(encoding="utf-8")
-    kinds = {"noise": noise_entry, "metric": metric, "rows_objective": objective, "analysis": layerwise}
+    kinds = {"noise": noise_entry, "metric": metric, "engine": engine, "rows_objective": objective, "analysis": layerwise}
     for decorator, module in kinds.items():
         (asked,) = re.findall(rf"^\| [^|]* \| `{decorator}` \| ([^|]*) \|", page, flags=re.M)
         assert re.findall(r"`(\w+)`", asked) == [*module.PARAMETERS]

@@ -38,6 +38,8 @@ BUILT_IN: dict[str, tuple[str, ...]] = {
         "workflow_scripts.evidence.spectra",
         "workflow_scripts.evidence.separability",
     ),
+    "engine": ("workflow_scripts.models.engines",),
+    "generator": ("workflow_scripts.training.writing",),
     "metric": ("workflow_scripts.evidence.scores",),
 }
 """Kind → the modules of ours that register its entries."""

@@ -204,6 +204,16 @@ def _plain_flags(main: functools.partial, arguments: list[str]) -> dict[str, Any
     return None if missing else bound
 
 
+def own_settings(entry: registry.Entry, given: str | dict[str, Any]) -> Any:
+    """The settings of an entry's own, from JSON or plain values; None where it has none. Raises `InputError` for others than it knows."""
+    plain = json.loads(given) if isinstance(given, str) else given
+    if entry.settings is None:
+        if plain:
+            raise InputError(f"the {type(entry).__name__.lower()} {entry.name} has no settings of its own, got {plain}")
+        return None
+    return from_plain(entry.settings, plain)
+
+
 def from_plain(kind: Any, value: Any, name: str = "") -> Any:
     """Make an instance of the settings dataclass `kind` from plain JSON values; also those nested in its fields, lists and mappings.
 

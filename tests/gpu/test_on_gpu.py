@@ -19,7 +19,7 @@ from test_workflow import ROOT, TINY, lay_out, snakemake, write_config
 from tiny_models import manual_pairs
 
 from workflow_scripts.lexicon.mapping import normalise
-from workflow_scripts.models import decoding
+from workflow_scripts.models import decoding, engines
 from workflow_scripts.models.batches import collate
 from workflow_scripts.run.estimates import Shape, training_memory
 from workflow_scripts.similarity import Similarities, neighbourhoods
@@ -188,7 +188,7 @@ def test_what_fits_is_found_on_a_gpu_with_little_memory():
 
 
 def test_ctranslate2_finds_its_libraries_or_names_the_way_out():
-    reason = decoding.why_not_on_gpu()
+    reason = engines.why_not_on_gpu()
     assert not reason, reason
 
 

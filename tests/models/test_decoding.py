@@ -12,7 +12,7 @@ from safetensors.torch import load_file, save_file
 from tiny_models import manual_pairs, small_encoder, small_model
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, MBartForConditionalGeneration
 
-from workflow_scripts.models import decoding
+from workflow_scripts.models import decoding, engines
 from workflow_scripts.models.decoding import Decoding
 from workflow_scripts.models.families import longest_row
 from workflow_scripts.models.sga import FILE
@@ -195,7 +195,7 @@ def test_penalties_that_a_model_brings_are_not_heeded(model, tmp_path):
 def test_a_gpu_without_cuda_12s_library_is_told_before_decoding(model, monkeypatch):
     if can_load("libcublas.so.12"):
         pytest.skip("CUDA 12 is here")
-    monkeypatch.setattr(decoding, "pick_device", lambda wanted: torch.device("cuda"))
+    monkeypatch.setattr(engines, "pick_device", lambda wanted: torch.device("cuda"))
     with pytest.raises(InputError, match="pip install nvidia-cublas-cu12`, or set engine: huggingface"):
         translate(model, engine="ctranslate2")
 
@@ -208,11 +208,11 @@ def test_the_library_is_found_in_its_package(tmp_path, monkeypatch):
     folder = tmp_path / "nvidia/cublas/lib"
     folder.mkdir(parents=True)
     monkeypatch.syspath_prepend(tmp_path)
-    assert "libcublas.so.12" in decoding.why_not_on_gpu()  # the package is there, its files are not
+    assert "libcublas.so.12" in engines.why_not_on_gpu()  # the package is there, its files are not
     some_library = next((Path(ctranslate2.__file__).parents[1] / "ctranslate2.libs").glob("libgomp*"))
     for name in ("libcublas.so.12", "libcublasLt.so.12"):
         shutil.copy(some_library, folder / name)
-    assert decoding.why_not_on_gpu() == ""
+    assert engines.why_not_on_gpu() == ""
     assert str(folder / "libcublas.so.12") in Path("/proc/self/maps").read_text()
 
 

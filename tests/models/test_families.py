@@ -22,6 +22,7 @@ from workflow_scripts.evidence.states import hidden_states, open_half
 from workflow_scripts.models import decoding
 from workflow_scripts.models.batches import collate
 from workflow_scripts.models.decoding import Decoding, translator
+from workflow_scripts.models.engines import convert
 from workflow_scripts.models.families import UNLIMITED, decoder_depth, family, family_of, longest_row
 from workflow_scripts.models.networks import load_network
 from workflow_scripts.models.tokenisation import load_codec
@@ -135,7 +136,7 @@ def works(folder, tmp_path, engines):
         scores = network(**batch).logits[0].log_softmax(dim=-1).gather(1, torch.tensor(target)[:, None]).flatten()
     loss = dev_loss(network, codec, [Dev([(row, target)], "en")])
     assert loss == pytest.approx(-float(scores.mean()), abs=1e-4)
-    converted = ctranslate2.Translator(str(decoding.convert(model, codec, tmp_path / "converted")), compute_type="float32")
+    converted = ctranslate2.Translator(str(convert(model, codec, tmp_path / "converted")), compute_type="float32")
     tokens = [codec.tokenizer.convert_ids_to_tokens(ids) for ids in (row, target[:-1])]
     (by_ctranslate2,) = converted.score_batch([tokens[0]], [tokens[1]])
     assert sum(by_ctranslate2.log_probs) == pytest.approx(float(scores.sum()), abs=1e-2)

@@ -155,7 +155,12 @@ def test_what_the_most_frequent_label_beats_is_said_first(tmp_path):
     assert "always answering with the most frequent label gets 55.00 %" in first
     helps, words = ([tuple(answer.values()) for answer in compared["answers"]] for compared in found["headline"])
     interval = "a difference of +13.50 (95 % interval +8.50 to +18.50, p = 0.008)."
-    assert helps == [("On average over 2 test sets (de, en): Yes, by 13.50 points of accuracy", f"csr has 74.50, plain 61.00, {interval}")]
+    assert helps == [
+        (
+            "On average over 2 test sets (de, en): Better on these sentences, by 13.50 points of accuracy; another training may differ",
+            f"csr has 74.50, plain 61.00, {interval}",
+        )
+    ]
     assert words[0][1].startswith("csr has 74.50, random 62.50, a difference of +12.00")
 
 

@@ -85,7 +85,10 @@ def test_an_arm_starts_from_its_own_backbone_which_keeps_its_head():
     w.backbone = "bible"
     assert inputs.keep_head(config, w) == "" and inputs.encoder_will_do(config, w) == ""
     flags = arms.task_flags(config, w)
-    assert flags[:3] == ["--generator", "sga", "--sga"] and {"prompt_length": 7, "denoising": False}.items() <= json.loads(flags[3]).items()
+    assert (
+        flags[:3] == ["--generator", "sga", "--generator-settings"]
+        and {"prompt_length": 7, "denoising": False}.items() <= json.loads(flags[3]).items()
+    )
     w.arm = "finetune"
     assert arms.task_flags(config, w) == [] and arms.switching_lexicon(config, w) == {}
 

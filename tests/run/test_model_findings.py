@@ -10,6 +10,7 @@ from configurations import DEFAULT, changed
 from looks import found, moses
 from tiny_models import manual_pairs, small_m2m100
 
+from workflow_scripts.models import engines
 from workflow_scripts.run import config, model_findings
 
 ROOT = Path(__file__).parents[2]
@@ -134,7 +135,7 @@ def test_a_tokeniser_that_is_downloaded_is_told_with_its_place(monkeypatch, tmp_
 
 def test_decoding_on_a_gpu_needs_a_library_of_its_own(monkeypatch):
     jobs = {"decoding": {"gpu": 1}}
-    monkeypatch.setattr(model_findings, "why_not_on_gpu", lambda: "no cuBLAS")
+    monkeypatch.setattr(engines, "why_not_on_gpu", lambda: "no cuBLAS")
     assert [str(each) for each in model_findings.gpu_decoding(config.load(DEFAULT), jobs)] == ["note   decoding on a GPU: no cuBLAS"]
     assert not list(model_findings.gpu_decoding(config.load(DEFAULT), {"decoding": {}}))
     raw = changed("experiments/help-de-en/decoding", {"engine": "huggingface"})
@@ -156,7 +157,7 @@ def test_texts_that_are_generated_are_decoded_on_a_gpu_too(tmp_path, monkeypatch
 
     raw = load_configfile(str(ROOT / "config.yaml"))
     update_config(raw, load_configfile(str(ROOT / "config/stories.yaml")))
-    monkeypatch.setattr(model_findings, "why_not_on_gpu", lambda: "no cuBLAS")
+    monkeypatch.setattr(engines, "why_not_on_gpu", lambda: "no cuBLAS")
     assert len(list(model_findings.gpu_decoding(config.load(raw), {"generation_decoding": {"gpu": 1}}))) == 1
 
 

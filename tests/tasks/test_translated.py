@@ -135,7 +135,8 @@ def test_a_pair_is_translated_and_its_label_kept_as_the_rule_calls_it(tmp_path, 
             self.text = text
 
     class Shouting:
-        about = dict[str, int]()
+        def __init__(self):
+            self.about = {}
 
         def __call__(self, lines, languages, best):
             return [[Ranked(line.upper())] for line in lines]

@@ -15,13 +15,14 @@ from safetensors.torch import load_file, save_file
 from test_checkpoints import command, run_until
 from tiny_models import small_encoder
 
+from workflow_scripts import registry
 from workflow_scripts.models import decoding
 from workflow_scripts.models.families import longest_output
 from workflow_scripts.models.networks import load_network, save_model
 from workflow_scripts.models.prompt_files import FILE, load_generator
 from workflow_scripts.models.prompts import make_generator
 from workflow_scripts.models.refining import write
-from workflow_scripts.models.sga import SGA, effective
+from workflow_scripts.models.sga import SGA
 from workflow_scripts.models.tokenisation import load_codec, load_tokenizer
 from workflow_scripts.models.veco import load_stack
 from workflow_scripts.stage import InputError, read_json
@@ -38,6 +39,7 @@ from workflow_scripts.training.generating import (
 )
 from workflow_scripts.training.rows import split_batch
 from workflow_scripts.training.settings import Training
+from workflow_scripts.training.writing import as_ctc
 
 SETTINGS = {**TINY, "max_length": 32, "attention_dropout": 0.1, "dropout": 0.1, "updates": 6, "evaluate_every": 3, "checkpoint": "last"}
 SMALL = json.dumps({"prompt_length": 4})
@@ -55,7 +57,7 @@ def setup(tmp_path_factory):
 def trained(setup, tmp_path_factory):
     """The folder of a phase that trained prompts."""
     out = tmp_path_factory.mktemp("trained")
-    finetune(*setup, out, Training(**SETTINGS), generator="sga", sga=SMALL)
+    finetune(*setup, out, Training(**SETTINGS), generator="sga", generator_settings=SMALL)
     return out
 
 
@@ -73,10 +75,10 @@ def test_prompts_change_and_the_encoder_stays_bit_by_bit(setup, trained):
 
 
 def test_killed_it_ends_with_the_same_prompts(setup, tmp_path):
-    told = {"generator": "sga", "sga": json.dumps({"prompt_length": 4, "alignment": "mask_predict", "noise": "released"})}
+    told = {"generator": "sga", "generator_settings": json.dumps({"prompt_length": 4, "alignment": "mask_predict", "noise": "released"})}
     settings = {**SETTINGS, "log_every": 1}
     finetune(*setup, tmp_path / "whole", Training(**settings), **told)
-    line = [*command(*setup, tmp_path / "cut", settings), "--generator", "sga", "--sga", told["sga"]]
+    line = [*command(*setup, tmp_path / "cut", settings), "--generator", "sga", "--generator-settings", told["generator_settings"]]
     assert run_until(line, 5, signal.SIGKILL)[0] == -signal.SIGKILL
     finished = warm.run(line)
     assert finished.returncode == 0 and "checkpoint-3" in finished.stdout, finished.stderr[-2000:]
@@ -85,7 +87,7 @@ def test_killed_it_ends_with_the_same_prompts(setup, tmp_path):
 
 
 def test_ctc_from_random_weights_trains_all_of_them(setup, tmp_path):
-    finetune(*setup, tmp_path, Training(**SETTINGS), generator="ctc", sga=SMALL, from_scratch=True)
+    finetune(*setup, tmp_path, Training(**SETTINGS), generator="ctc", generator_settings=SMALL, from_scratch=True)
     report = read_json(tmp_path / "training.json")
     assert report["trained"] == report["parameters"] and report["from_scratch"]
     before, after = (load_file(folder / "model.safetensors") for folder in (setup[1], tmp_path / "model"))
@@ -175,7 +177,7 @@ def test_rows_that_come_again_are_held_once(setup):
 
 def test_a_veco_is_an_encoder_that_learns_to_write(setup, tmp_path):
     save_model(load_stack(setup[1], cross=True), load_tokenizer(setup[1]), tmp_path / "veco")
-    finetune(setup[0], tmp_path / "veco", tmp_path / "out", Training(**SETTINGS), generator="sga", sga=SMALL)
+    finetune(setup[0], tmp_path / "veco", tmp_path / "out", Training(**SETTINGS), generator="sga", generator_settings=SMALL)
     assert read_json(tmp_path / "out/training.json")["trained"] and (tmp_path / "out/model" / FILE).exists()
 
 
@@ -212,7 +214,7 @@ def test_dev_texts_are_written_in_the_precision_of_training(setup, tmp_path, mon
     seen = []
     monkeypatch.setattr(generating, "write", lambda *given: seen.append(torch.is_autocast_enabled("cpu")) or write(*given))
     settings = {**SETTINGS, "updates": 1, "evaluate_every": 1, "bleu_sentences": 4, "precision": "bfloat16"}
-    finetune(*setup, tmp_path, Training(**settings), generator="sga", sga=SMALL)
+    finetune(*setup, tmp_path, Training(**settings), generator="sga", generator_settings=SMALL)
     assert seen == [True]
 
 
@@ -232,8 +234,8 @@ def test_a_part_without_rows_adds_nothing(setup, alignment):
 
 def test_ctc_has_neither_prompts_nor_denoising_nor_mask_predict():
     settings = SGA(alignment="mask_predict", iterations=7)
-    assert effective("ctc", settings) == SGA(prompt_length=0, denoising=False, alignment="ctc", iterations=7)
-    assert effective("sga", settings) == settings
+    holds = {name: registry.entry("generator", name).effective(settings) for name in ("ctc", "sga")}
+    assert holds == {"ctc": SGA(prompt_length=0, denoising=False, alignment="ctc", iterations=7), "sga": settings}
 
 
 def test_sources_are_cut_for_an_alignment_only():
@@ -260,8 +262,8 @@ def test_an_encoder_without_the_head_that_guesses_is_for_random_weights_only(set
     shutil.copytree(setup[1], tmp_path / "bare")
     config = read_json(tmp_path / "bare/config.json")
     (tmp_path / "bare/config.json").write_text(json.dumps({**config, "architectures": ["XLMRobertaModel"]}))
-    sga, rows = effective("ctc", SGA()), SimpleNamespace(epoch=lambda number: [([0, 20, 2], [0, 9, 2])], too_long=[])
-    opened = partial(open_generator, tmp_path / "bare", load_codec(setup[1]), rows, Training(max_length=32), 1, writing="ctc", sga=sga)
+    sga, rows = as_ctc(SGA()), SimpleNamespace(epoch=lambda number: [([0, 20, 2], [0, 9, 2])], too_long=[])
+    opened = partial(open_generator, tmp_path / "bare", load_codec(setup[1]), rows, Training(max_length=32), 1, frozen=False, sga=sga)
     assert opened(from_scratch=True)[0].trained()
     with pytest.raises(InputError, match=r"no head that guesses masked pieces \(\['XLMRobertaModel'\]\).*generator: ctc, start: scratch"):
         opened()
@@ -269,4 +271,4 @@ def test_an_encoder_without_the_head_that_guesses_is_for_random_weights_only(set
 
 def test_alignments_longer_than_the_positions_are_refused(setup, tmp_path):
     with pytest.raises(InputError, match=r"40 pieces make alignments of 80 positions; .* has 64. Lower it to 32"):
-        finetune(*setup, tmp_path, Training(**{**SETTINGS, "max_length": 40}), generator="sga", sga=SMALL)
+        finetune(*setup, tmp_path, Training(**{**SETTINGS, "max_length": 40}), generator="sga", generator_settings=SMALL)

@@ -16,12 +16,12 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
+from workflow_scripts import registry
 from workflow_scripts.device import chip, pick_device
 from workflow_scripts.evidence.scores import Scores
 from workflow_scripts.evidence.scores import metrics as metrics_of
 from workflow_scripts.limits import Natural, Positive
-from workflow_scripts.models.decoding import Decoding, Translate, translator
-from workflow_scripts.models.sga import FILE
+from workflow_scripts.models.decoding import Decoding, Translate, generator_of, translator
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, in_one_line, run, write_json
 from workflow_scripts.text.files import read_lines
@@ -142,25 +142,14 @@ def ways(model: Path, settings: Speed, decoding: Decoding) -> Iterator[Way]:
     """The ways in which the model in a folder can write, of lengths as in `decoding`."""
     precision: Literal["float16", "float32"] = "float16" if pick_device(settings.device).type == "cuda" else "float32"
     common = replace(decoding, batch_tokens=settings.batch_tokens, device=settings.device, compute_type=precision)
-    if (model / FILE).exists():
-        from workflow_scripts.models.prompt_files import read_prompts  # and networks, which the configuration does not need
-
-        sga = read_prompts(model / FILE)[1]["sga"]
-        counts = settings.iterations if sga["denoising"] else [0]
-        guesses = dict.fromkeys(settings.alignment_iterations if sga["alignment"] == "mask_predict" else [])
-        for count, guessed in itertools.product(dict.fromkeys(counts), guesses or [None]):
-            name = f"at most {_times(count, 'iteration')}" if count else "alignment alone"
-            # what differs in the last number alone is a line of the chart
-            name += f", {_times(guessed, 'guess', 'es')}" if guessed and len(guesses) > 1 else ""
-            yield Way(name, replace(common, iterations=count, alignment_iterations=guessed))
+    generator = generator_of(model)
+    if generator and generator.write:
+        found = generator.ways(model, settings) if generator.ways else [(generator.label, {})]
+        yield from (Way(name, replace(common, **differs)) for name, differs in found)
         return
-    engines: dict[str, Literal["huggingface", "ctranslate2"]] = {"generate": "huggingface", "CTranslate2": "ctranslate2"}
-    for (name, engine), beam in itertools.product(engines.items(), dict.fromkeys(settings.beams)):
-        yield Way(f"{name}, beam {beam}", replace(common, engine=engine, beam_size=beam))
-
-
-def _times(number: int, what: str, plural: str = "s") -> str:
-    return f"{number} {what}{'' if number == 1 else plural}"
+    engines = [engine for engine in registry.entries("engine").values() if engine.ranks]
+    for engine, beam in itertools.product(engines, dict.fromkeys(settings.beams)):
+        yield Way(f"{engine.label}, beam {beam}", replace(common, engine=engine.name, beam_size=beam))
 
 
 if __name__ == "__main__":

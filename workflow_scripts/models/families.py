@@ -77,8 +77,8 @@ class Family(registry.Entry):
     """The special token (`pad`) that the decoder's input starts with, where it is not the last one of the labels."""
     decoder_matrices: dict[str, str] = field(default_factory=dict)
     """`matrices` of the decoder, where they are elsewhere in its layers than in the encoder's."""
-    engines: tuple[str, ...] = ("ctranslate2", "huggingface")
-    """What decodes its models: CTranslate2 where its converter knows them, and transformers' `generate`."""
+    engines: tuple[str, ...] = ()
+    """Names of the engines that decode its models, where not all of ours do: CTranslate2's converter does not know every network."""
     converted: dict[str, Any] = field(default_factory=dict)
     """Settings of ``config.json`` that CTranslate2's converter is to read otherwise than they are."""
     bare: dict[str, Any] = field(default_factory=dict)

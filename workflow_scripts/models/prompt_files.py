@@ -1,21 +1,30 @@
-"""prompt_files: trained prompts in a file of some megabytes, and a generator made of such a file and its backbone.
+"""prompt_files: trained prompts in a file of some megabytes, a generator made of such a file and its backbone, and what writes with it.
 
 The file is safetensors. Its metadata, under `crossgap`, is JSON: the settings of SGA, the name of the backbone and the checksum of its
 weights. Prompts mean nothing to other weights, so a backbone with another checksum is refused. The checksum is that of the numbers, not of
 a file: it is the same in whatever format and split a model was stored.
 """
 
+import contextlib
 import hashlib
 import json
+import math
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from workflow_scripts.device import pick_device
+from workflow_scripts.models.decoding import Decoding, Translate, computed_in
+from workflow_scripts.models.families import longest_output
 from workflow_scripts.models.networks import load_network
 from workflow_scripts.models.prompts import Generator, make_generator
-from workflow_scripts.models.sga import FILE, SGA
+from workflow_scripts.models.refining import write
+from workflow_scripts.models.search import Hypothesis
+from workflow_scripts.models.sga import BLOCK, FILE, SGA
 from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.stage import InputError, from_plain
 
@@ -29,7 +38,7 @@ def save_prompts(model: Generator, path: Path) -> None:
         "checksum": checksum_of(model.encoder),
         "frozen": model.frozen,
         "length_width": model.length_width,
-        "sga": asdict(model.settings),
+        BLOCK: asdict(model.settings),
     }
     weights = {name: weight.contiguous().cpu() for name, weight in model.state_dict().items() if not name.startswith("encoder.")}
     save_file(weights, path, metadata={"format": "pt", "crossgap": json.dumps(metadata)})
@@ -54,7 +63,7 @@ def load_generator(folder: Path, codec: Codec, prompts: Path | None = None) -> G
     """
     path = prompts or folder / FILE
     weights, metadata = read_prompts(path)
-    settings = from_plain(SGA, metadata["sga"])
+    settings = from_plain(SGA, metadata[BLOCK])
     encoder = load_network(folder, "text", dropout=0.0, attention_dropout=0.0, seed=0, new_head=False)
     if (checksum := checksum_of(encoder)) != metadata["checksum"]:
         partner = f"the backbone {metadata['backbone']!r}" if metadata["frozen"] else "an encoder that was trained together with it"
@@ -77,3 +86,24 @@ def checksum_of(encoder: Any) -> str:
         digest.update(f"{name}{tuple(weight.shape)}".encode())
         digest.update(weight.detach().to("cpu", torch.float32).contiguous().numpy().data)
     return digest.hexdigest()
+
+
+@contextlib.contextmanager
+def with_generator(model: Path, codec: Codec, settings: Decoding, prompts: Path | None = None, seed: int = 1) -> Iterator[Translate]:
+    """Translate by CTC or SGA. There is one text for each line, without a score; how often lines were denoised is told at the end.
+
+    Of the settings, those of the beam, `length_penalty` and `min_length` mean nothing here.
+    """
+    device = pick_device(settings.device)
+    generator = load_generator(model, codec, prompts).to(device, dtype=computed_in(settings, device))
+    often = {"iterations": settings.iterations, "alignment_iterations": settings.alignment_iterations}
+    denoised = Counter[int]()
+    longest = min(settings.max_length, longest_output(generator.config))
+
+    def translate(rows: list[list[int]], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
+        written = write(generator, rows, codec.tokenizer.pad_token_id, settings.batch_tokens, longest=longest, **often)
+        denoised.update(each.iterations for each in written)
+        return [[Hypothesis(math.nan, text)] for text in codec.decode([each.ids for each in written])]
+
+    yield Translate(codec, generator.longest_source, translate)
+    print({"lines by how often they were denoised": dict(sorted(denoised.items()))})

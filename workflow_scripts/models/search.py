@@ -52,24 +52,18 @@ def beam_search(
     """
     network.eval()
     positions = longest_output(network.config)
-    order = sorted(range(len(rows)), key=lambda i: -len(rows[i]))
     translations: list[list[Hypothesis]] = [[] for _ in rows]
     translate: Any = network.generate
-    while order:
-        size = max(1, tokens // len(rows[order[0]]))
-        chosen, order = order[:size], order[size:]
-        sources = [torch.tensor(rows[i]) for i in chosen]
-        padded = torch.nn.utils.rnn.pad_sequence(sources, batch_first=True, padding_value=codec.tokenizer.pad_token_id).to(network.device)
-        with _without_penalties_of_its_own(network):
+    for chosen, batch in padded_batches(rows, tokens, codec, network.device):
+        with without_penalties_of_its_own(network):
             output = translate(
-                input_ids=padded,
-                attention_mask=(padded != codec.tokenizer.pad_token_id).long(),
+                **batch,
                 num_beams=beam_size,
                 # end with as many finished hypotheses as the beam is wide, like fairseq and CTranslate2
                 early_stopping=beam_size > 1,
                 num_return_sequences=n_best,
                 min_new_tokens=min_length,
-                max_new_tokens=min(max_length or int(1.2 * padded.shape[1]) + 10, positions),
+                max_new_tokens=min(max_length or int(1.2 * batch["input_ids"].shape[1]) + 10, positions),
                 length_penalty=length_penalty,
                 do_sample=False,
                 return_dict_in_generate=True,
@@ -83,8 +77,24 @@ def beam_search(
     return translations
 
 
+def padded_batches(
+    rows: Sequence[Sequence[int]], tokens: int, codec: Codec, device: torch.device
+) -> Iterator[tuple[list[int], dict[str, torch.Tensor]]]:
+    """Batches of rows, the longest first: the places of their rows, and their ids and mask on the device.
+
+    A batch has as many rows as fit into `tokens`, padding included.
+    """
+    order, pad = sorted(range(len(rows)), key=lambda i: -len(rows[i])), codec.tokenizer.pad_token_id
+    while order:
+        size = max(1, tokens // len(rows[order[0]]))
+        chosen, order = order[:size], order[size:]
+        sources = [torch.tensor(rows[i]) for i in chosen]
+        padded = torch.nn.utils.rnn.pad_sequence(sources, batch_first=True, padding_value=pad).to(device)
+        yield chosen, {"input_ids": padded, "attention_mask": (padded != pad).long()}
+
+
 @contextlib.contextmanager
-def _without_penalties_of_its_own(network: PreTrainedModel) -> Iterator[None]:
+def without_penalties_of_its_own(network: PreTrainedModel) -> Iterator[None]:
     """Let `generate` take over no more than special pieces from the model's own `generation_config.json`.
 
     Such a file may forbid repetitions, as BART's does, of which CTranslate2 would know nothing.

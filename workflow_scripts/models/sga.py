@@ -3,13 +3,13 @@
 That is by CTC, or by semantic-guided alignment-then-denoising (SGA). `prompts` and `refining` have the models themselves.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from workflow_scripts.limits import Natural, Positive, Share
 
-WritingMode = Literal["autoregressive", "ctc", "sga"]
-"""How a model writes: piece by piece; all at once, with all weights trained (CTC); all at once, by the prompts of a frozen encoder."""
+BLOCK = "sga"
+"""The key of these settings in configurations, reports and files of prompts."""
 FILE = "prompts.safetensors"
 """The file of prompts in the folder of a trained model. Its being there tells that the model writes at once."""
 
@@ -51,8 +51,3 @@ class SGA:
     def longest_target(self, positions: int) -> int:
         """The longest target likewise: the denoiser reads each piece several times, as CTC's alignment has several places for it."""
         return positions // self.upsampling if self.alignment == "ctc" or self.denoising else positions
-
-
-def effective(generator: WritingMode, settings: SGA) -> SGA:
-    """The settings that hold for a way to write: CTC alone has neither prompts nor denoising."""
-    return replace(settings, prompt_length=0, denoising=False, alignment="ctc") if generator == "ctc" else settings

@@ -14,7 +14,6 @@ makes of them.
 """
 
 import itertools
-import json
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
@@ -34,7 +33,7 @@ from workflow_scripts.noise.entry import Noise as Entry
 from workflow_scripts.noise.released import pieces_of, released_side, switch_pieces
 from workflow_scripts.noise.rounds import write_rounds
 from workflow_scripts.noise.spans import Noise
-from workflow_scripts.stage import InputError, from_plain, run, write_json
+from workflow_scripts.stage import InputError, own_settings, run, write_json
 from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.files import chunks, read_lines, write_lines
 from workflow_scripts.text.languages import language
@@ -225,16 +224,6 @@ def show(
     lookup = _lookup(entry, lexicons, language, into, count_words(read_lines(text), language), settings, seed)
     for line, noised in zip(lines, switch_lines(lines, lookup, kind, seed, 0, 0, settings.noise, noise_settings)[0], strict=True):
         print(line, noised, "", sep="\n")
-
-
-def own_settings(entry: Entry, given: str | dict[str, Any]) -> Any:
-    """The settings of a noise's own, from JSON or plain values; None where it has none. Raises `InputError` for others than it knows."""
-    plain = json.loads(given) if isinstance(given, str) else given
-    if entry.settings is None:
-        if plain:
-            raise InputError(f"the noise {entry.name} has no settings of its own, got {plain}")
-        return None
-    return from_plain(entry.settings, plain)
 
 
 def _check_lexicons(entry: Entry, lexicons: list[Path] | tuple[Path, ...], wanted: int) -> None:

@@ -10,7 +10,7 @@ from workflow_scripts.evidence.metric import higher_is_better
 from workflow_scripts.evidence.significance import holm, marker
 from workflow_scripts.evidence.trivial import TRIVIAL, Kind
 from workflow_scripts.report import tables
-from workflow_scripts.report.headline import headline
+from workflow_scripts.report.headline import headline, paired_differences
 from workflow_scripts.report.study import Study, digits, paired, spread, summary
 from workflow_scripts.stage import read_json
 from workflow_scripts.tasks.table import task_of
@@ -37,6 +37,7 @@ def scores(study: Study) -> dict[str, Any]:
         "failures": failures(study),
         "cut": cut_sources(study),
         "headline": headline(study, rows, over_seeds, study.testsets, told_of(study, rows)),
+        "differences": paired_differences(study, rows, over_seeds, study.testsets[0], study.leading),
         "tables": {testset: table(study, [r for r in rows if r["testset"] == testset]) for testset in study.tested},
         "trivial": found,
         "trivially": TRIVIALLY[task_of(study.settings).trivial],

@@ -2,7 +2,8 @@
 
 Each arm that restores noised text is compared with the baseline (does the extra stage help?) and with the controls of its noise (of
 code-switching: is it the other language, is it the right words?). Every comparison gets one sentence per metric, with the difference,
-its 95 % interval and p. Where chance could make the difference, the sentence says that nothing is shown.
+its 95 % interval and p. Where chance could make the difference, the sentence says that nothing is shown. With one seed it says "better on
+these sentences" and never yes, since nothing is known about another training.
 
 With several seeds, chance must be out of the question by Student's interval of the seeds' differences, too: of a few seeds drawn with
 replacement the bootstrap makes too little.
@@ -43,6 +44,19 @@ def headline(study: Study, rows: Rows, over_seeds: Rows, testsets: list[str], me
         ]
         said = [{"claim": place + claim, "numbers": numbers} for place, (claim, numbers) in answers]
         found.append({"question": question(study, arm, other, kind), "answers": said})
+    return found
+
+
+def paired_differences(study: Study, rows: Rows, over_seeds: Rows, testset: str, metric: str) -> Rows:
+    """A row for each comparison, for a chart of paired differences: name, difference in `metric`, interval and the difference by seed."""
+    found = []
+    for arm, other, _ in comparisons(study):
+        tested = _tested(over_seeds, arm, other, testset, metric)
+        gaps = [mine - theirs for mine, theirs in paired(rows, arm, other, testset, metric)]
+        if not gaps or tested is None or tested["low"] is None:
+            continue
+        row = {"name": f"{arm} − {other}", "colour": list(study.arms).index(arm), "value": sum(gaps) / len(gaps)}
+        found.append({**row, "low": tested["low"], "high": tested["high"], "values": gaps if len(gaps) > 1 else []})
     return found
 
 
@@ -149,8 +163,11 @@ def answer(rows: Rows, over_seeds: Rows, arm: str, other: str, testset: str, met
     if tested["p"] >= 0.05 or within_chance:
         return f"Not shown in {called}", f"{numbers}. Chance could make such a difference."
     better = gap["mean"] > 0 if higher_is_better(metric) else gap["mean"] < 0
-    claim = f"{'Yes' if better else f'No, {other} is better'}, by {abs(gap['mean']):.{digits(metric)}f} {unit(metric)}"
-    return claim, f"{numbers}."
+    by = f"by {abs(gap['mean']):.{digits(metric)}f} {unit(metric)}"
+    if gap["n"] == 1 and not {arm, other} <= once:
+        # sentences were resampled, trainings were not
+        return f"{'Better' if better else f'{other} is better'} on these sentences, {by}; another training may differ", f"{numbers}."
+    return f"{'Yes' if better else f'No, {other} is better'}, {by}", f"{numbers}."
 
 
 def _tested(over_seeds: Rows, arm: str, other: str, testset: str, metric: str) -> dict[str, Any] | None:

@@ -89,6 +89,7 @@ def scores(study: Study) -> dict[str, Any]:
         "covers": tested["covers"]["seeds"],
         "warnings": list(at_chance(study, rows)),
         "headline": headline(study, rows, over_seeds, [AVERAGE if len(study.testsets) > 1 else study.testsets[0]], [metric]),
+        "differences": [],
         "measure": measure(study),
         "table": table(study, rows),
         "charts": charts(study, rows),

@@ -5,6 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from workflow_scripts import registry
 from workflow_scripts.report import labels
 from workflow_scripts.report.curves import updates_in_all, updates_made
 from workflow_scripts.report.study import Study
@@ -72,15 +73,9 @@ def written(said: dict[str, Any], translations: bool = False) -> str:
     if adapter := said.get("adapter"):
         rank = f", rank {adapter['settings']['rank']}" if "rank" in adapter["settings"] else ""
         parts.append(f"adapter {adapter['label']}{rank}, {adapter['trained']:,} weights trained")
-    if generator := said.get("generator"):
-        sga = said["sga"]
-        alignment = "CTC" if sga["alignment"] == "ctc" else "mask-predict"
-        denoised = " and denoising" if sga["denoising"] and generator == "sga" else ""
-        kind = f"prompts of length {sga['prompt_length']} for a frozen encoder" if generator == "sga" else "all weights"
-        parts.append(f"written at once by {alignment}{denoised}: {kind}, {said['trained']:,} weights trained")
-        left = said["left_out"]
-        empty = f", {left['targets_empty']:,} empty" if left["targets_empty"] else ""
-        parts.append(f"left out: {left['targets_too_long']:,} targets too long{empty}, {left['blanks_removed']:,} blanks in targets")
+    if name := said.get("generator"):
+        entry = registry.entry("generator", name)
+        parts += entry.told(said) if entry.told else [f"written {'at once ' if entry.at_once else ''}by {entry.label}"]
     shares = {code: found["share"] for code, found in said.get("unknown", {}).items() if found["share"] >= 0.001}
     if shares:
         listed = ", ".join(f"{share:.1%} of the {language(code).name} text" for code, share in shares.items())

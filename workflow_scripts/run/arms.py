@@ -12,23 +12,26 @@ from typing import Any
 from workflow_scripts import paths, registry
 from workflow_scripts.evidence.trivial import Kind
 from workflow_scripts.run.config import Config, backbones_used
-from workflow_scripts.run.inputs import Wildcards, as_json, noised_phase
+from workflow_scripts.run.inputs import Wildcards, as_json, noised_phase, plugin_inputs, writing_plugins
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks import crosslingual, labelling, translation
 from workflow_scripts.tasks.experiment import (
     Experiment,
     MoreText,
     Phase,
+    arm_phases,
     arms_of,
     backbone_of,
+    generator_settings,
     grid_of,
     grid_points,
     head_settings,
-    phase_sga,
     phase_training,
+    phases_of,
     seeds_of,
 )
 from workflow_scripts.tasks.table import task_of
+from workflow_scripts.training.generator import USUAL
 from workflow_scripts.training.settings import Training
 
 # ---------------------------------------------------------------------------------------------
@@ -178,11 +181,12 @@ def adapter_plugin(config: Config, w: Wildcards, name: str | None = None) -> dic
 
 
 def task_flags(config: Config, w: Wildcards) -> list[str]:
-    """The flags of a task phase that writes without autoregression, switches its source's words or learns from more text; else none."""
+    """The flags of a task phase that has a generator of its own, switches its source's words or learns from more text; else none."""
     experiment, phase = config.experiments[w.experiment], phase_of(config, w, "finetune")
     given: list[str] = []
-    if phase.generator != "autoregressive":
-        given += ["--generator", phase.generator, "--sga", as_json(phase_sga(experiment, phase))]
+    if phase.generator != USUAL:
+        settings = generator_settings(experiment, phase)
+        given += ["--generator", phase.generator, *(["--generator-settings", as_json(settings)] if settings else [])]
     if phase.switch is not None:
         noise = dataclasses.replace(experiment.codeswitch.noise, rate=phase.switch)
         given += ["--switch", as_json(dataclasses.replace(experiment.codeswitch, noise=noise))]
@@ -190,6 +194,24 @@ def task_flags(config: Config, w: Wildcards) -> list[str]:
         sources, targets = zip(*pairs, strict=True)
         given += ["--more-languages", *sources, "--more-target-languages", *targets]
     return given
+
+
+def generator_plugin(config: Config, w: Wildcards) -> dict[str, list[str]]:
+    """The files of the plugin that the generator of the arm comes from; what comes from none reads none."""
+    return plugin_inputs(phase_of(config, w, "finetune").writes)
+
+
+def writing_plugin(config: Config, w: Wildcards) -> dict[str, list[str]]:
+    """The files of the plugins that decoding uses; what comes from none reads none."""
+    experiment = config.experiments[w.experiment]
+    return writing_plugins(experiment.decoding, arm_phases(config, experiment, _arm(w)))
+
+
+def speed_plugin(config: Config, w: Wildcards) -> dict[str, list[str]]:
+    """The files of the plugins that the measurement of speed uses: those of generators, and of engines that search with a beam."""
+    phases = phases_of(config, config.experiments[w.experiment])
+    engines = [engine for engine in registry.entries("engine").values() if engine.ranks]
+    return plugin_inputs(*(phase.writes for _, phase in phases if not phase.restores), *engines)
 
 
 def more_text(config: Config, w: Wildcards) -> dict[str, list[str]]:
@@ -276,8 +298,7 @@ def codeswitch_sources(config: Config, w: Wildcards) -> dict[str, Any]:
 
 def noise_plugin(config: Config, w: Wildcards) -> dict[str, list[str]]:
     """The files of the plugin that the wildcards' noise comes from; what comes from none reads none."""
-    files = registry.plugin_files(noised_phase(config, w).restores)
-    return {"plugin": files} if files else {}
+    return plugin_inputs(noised_phase(config, w).restores)
 
 
 def noise_kind(config: Config, w: Wildcards) -> str:

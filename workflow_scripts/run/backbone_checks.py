@@ -75,7 +75,8 @@ def _cannot_write(config: Config, name: str, family: str) -> str:
     users = backbone_users(config, name)
     writing = [user for user in users if task_of(config.experiments[user]).answers == "text"]
     what = f"for experiments.{writing[0]}" if writing else f"as arms of experiments.{users[0]} with a pretext phase do"
-    other = "arms with `generator: sga`" if writing else f"leave these arms out (run.arms, or experiments.{users[0]}.arms)"
+    at_once = next(name for name, entry in registry.entries("generator").items() if not entry.decoder)
+    other = f"arms with `generator: {at_once}`" if writing else f"leave these arms out (run.arms, or experiments.{users[0]}.arms)"
     return (
         f"backbones.{name}: is an encoder (family {family}), which cannot write text, {what}; take a backbone of family mbart, one of kind "
         f"converted (to: encoder-decoder), or {other}"

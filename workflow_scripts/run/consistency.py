@@ -16,12 +16,12 @@ from workflow_scripts import paths, registry
 from workflow_scripts.errors import InputError
 from workflow_scripts.models.families import DEFAULT_FAMILY
 from workflow_scripts.names import undefined, unfit
-from workflow_scripts.noise.codeswitch import own_settings
 from workflow_scripts.run import aligned_checks, analyses, backbone_checks, corpus_checks, labelled_checks, transfers
 from workflow_scripts.run.config import Config, LexiconStages, data_file, paths_of
 from workflow_scripts.run.explanations import explain
 from workflow_scripts.run.inputs import backbone_users, languages_known
 from workflow_scripts.run.text_checks import language_problems
+from workflow_scripts.stage import own_settings
 from workflow_scripts.tasks.crosslingual import crosslingual_lexicons, is_learnt
 from workflow_scripts.tasks.experiment import Phase, lexicon_corpus, lexicons_used, phases_of, pretrained_in, training_adapter, trains
 from workflow_scripts.tasks.table import task_of

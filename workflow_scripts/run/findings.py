@@ -213,7 +213,7 @@ def high_learning_rates(config: Config) -> Iterator[Finding]:
     for name, arm, phase, training in trained_by_updates(config):
         kinds = {config.backbones[link].kind for link in chain(config, backbone_of(config, config.experiments[name], arm))}
         # a new decoder, prompts and random weights want more
-        pretrained = "hub" in kinds and "converted" not in kinds and phase.generator == "autoregressive" and phase.start == "previous"
+        pretrained = "hub" in kinds and "converted" not in kinds and phase.writes.decoder and phase.start == "previous"
         if pretrained and training.learning_rate > HIGHEST_RATE:
             where = f"arms.{arm}" if "learning_rate" in phase.training else f"experiments.{name}"
             rate = training.learning_rate

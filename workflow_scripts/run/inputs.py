@@ -30,10 +30,10 @@ from workflow_scripts.tasks.experiment import (
     backbone_of,
     backbones_of,
     chain,
+    encoder_writes,
     experiments_needed,
     lexicon_corpus,
     lexicons_used,
-    non_autoregressive,
     seeds_of,
     trains,
 )
@@ -190,6 +190,27 @@ def translating_settings(config: Config, w: Wildcards) -> str:
     return json.dumps(dataclasses.asdict(settings))
 
 
+def translating_plugin(config: Config, w: Wildcards) -> dict[str, list[str]]:
+    """The files of the plugins that this decoding uses: of the generator, and of the engine unless the generator writes itself."""
+    by = config.labelled[w.labelled].translations[w.name].by
+    experiment = config.experiments[by["experiment"]] if "experiment" in by else None
+    phases = arm_phases(config, experiment, by["arm"]) if experiment else []
+    return writing_plugins(experiment.decoding if experiment else Decoding(), phases)
+
+
+def writing_plugins(decoding: Decoding, phases: list[Phase]) -> dict[str, list[str]]:
+    """The files of the plugins that decode what the last of `phases` has trained; what comes from none reads none."""
+    generator = phases[-1].writes if phases else None
+    engine = None if generator and generator.write else registry.entry("engine", decoding.engine)
+    return plugin_inputs(generator, engine)
+
+
+def plugin_inputs(*used: registry.Entry | None) -> dict[str, list[str]]:
+    """The files of the plugins that these entries come from, as an input of a job; what comes from none reads none."""
+    files = registry.plugin_files(*used)
+    return {"plugin": files} if files else {}
+
+
 # ---------------------------------------------------------------------------------------------
 # lexicons
 
@@ -334,7 +355,7 @@ def writes_text(config: Config, backbone: str) -> bool:
     arms = [(e, arm) for e in users for arm in arms_of(config, e) if _becomes(config, e, arm, backbone)]
     restores = any(len(arm_phases(config, e, arm)) > 1 for e, arm in arms)
     restores |= any(config.backbones[name].kind == "arm" and backbone in chain(config, name) for name in backbones_used(config))
-    return restores or any(task_of(e).answers == "text" and not non_autoregressive(config, e, arm) for e, arm in arms)
+    return restores or any(task_of(e).answers == "text" and not encoder_writes(config, e, arm) for e, arm in arms)
 
 
 def _becomes(config: Config, experiment: Any, arm: str, backbone: str) -> bool:
@@ -441,7 +462,7 @@ def keep_head(config: Config, w: Wildcards) -> str:
 def keeps_head(config: Config, backbone: str) -> bool:
     """Whether another backbone of the run is made from a backbone, or it writes at once: then it keeps the head of its pretraining."""
     users = [config.experiments[name] for name in backbone_users(config, backbone)]
-    if any(non_autoregressive(config, e, arm) and _is_made_from(config, e, arm, backbone) for e in users for arm in arms_of(config, e)):
+    if any(encoder_writes(config, e, arm) and _is_made_from(config, e, arm, backbone) for e in users for arm in arms_of(config, e)):
         return True
     return backbone in {config.backbones[name].from_ for name in backbones_used(config)}
 

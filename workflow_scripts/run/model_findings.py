@@ -17,7 +17,6 @@ import torch
 
 from workflow_scripts import registry
 from workflow_scripts.evidence.scores import Scores, leading, metrics
-from workflow_scripts.models.decoding import why_not_on_gpu
 from workflow_scripts.models.families import DEFAULT_FAMILY, config_of, family_of, titles
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.run.config import Config
@@ -263,21 +262,18 @@ def gpu_build(jobs: Jobs) -> Iterator[Finding]:
 
 
 def gpu_decoding(config: Config, jobs: Jobs) -> Iterator[Finding]:
-    """Whether CTranslate2 finds its library, where decoding asks for a GPU of a cluster, or the run has that of this machine."""
+    """Whether the engine finds its library, where decoding asks for a GPU of a cluster, or the run has that of this machine."""
+    decoding = [getattr(config.experiments[name], "decoding", None) for name in config.run.experiments]
+    wanted = dict.fromkeys(each.engine for each in decoding if each and each.device != "cpu")
     asked = any(gpus_of(jobs.get(rule, {}))[0] for rule in ("decoding", "generation_decoding"))
     # with a PyTorch for processors, all is computed on these
     here = gpu_here() and torch.cuda.is_available() and not any("slurm_partition" in job for job in jobs.values())
-    if decodes_by_ctranslate2(config) and (asked or here):
-        reason = why_not_on_gpu()
-        # a node of the cluster may have what this machine lacks
-        verdict: Literal["WRONG", "note"] = "WRONG" if here else "note"
-        yield Finding(verdict if reason else "ok", "decoding on a GPU", reason or "CTranslate2 finds CUDA's library")
-
-
-def decodes_by_ctranslate2(config: Config) -> bool:
-    """Whether some model of the run translates by CTranslate2, on a GPU if there is one."""
-    decoding = [getattr(config.experiments[name], "decoding", None) for name in config.run.experiments]
-    return any(each.engine == "ctranslate2" and each.device != "cpu" for each in decoding if each)
+    for engine in (registry.entry("engine", name) for name in wanted if asked or here):
+        if engine.missing_on_gpu:
+            reason = engine.missing_on_gpu()
+            # a node of the cluster may have what this machine lacks
+            verdict: Literal["WRONG", "note"] = "WRONG" if here else "note"
+            yield Finding(verdict if reason else "ok", "decoding on a GPU", reason or f"{engine.label} finds its library")
 
 
 def shape_of(config: Config, name: str) -> Shape | None:

@@ -20,11 +20,11 @@ from workflow_scripts import registry
 from workflow_scripts.evidence.trivial import Kind
 from workflow_scripts.limits import Positive, Share
 from workflow_scripts.models.families import DEFAULT_FAMILY
-from workflow_scripts.models.sga import SGA, WritingMode, effective
 from workflow_scripts.names import undefined
 from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.noise.entry import Noise
 from workflow_scripts.training.backbone import chain_of
+from workflow_scripts.training.generator import USUAL, Generator
 from workflow_scripts.training.settings import Training
 
 if TYPE_CHECKING:
@@ -56,11 +56,13 @@ class Phase:
     aligned substitution does; spans are those of the experiment's `codeswitch`. None are by default."""
     backbone: str | None = None
     """In an arm's first phase: name of the backbone that the arm starts from; the experiment's if none is named."""
-    generator: WritingMode = "autoregressive"
+    generator: Annotated[str, registry.Named("generator")] = USUAL
     """In the task phase, how text is written. `sga`: at once, by the prompts of a frozen encoder. `ctc`: at once, with all weights of an
     encoder trained."""
     sga: dict[str, Any] = field(default_factory=dict)
     """Settings of `sga` and `ctc` that differ from the experiment's in this phase."""
+    generator_settings: dict[str, Any] = field(default_factory=dict)
+    """Settings of another generator's own, of those that have some."""
 
     place: ClassVar[tuple[int, int]] = (0, 1)
     """Its number in its arm, from 0, and how many phases of the arm come before the task; `placed` sets both."""
@@ -77,6 +79,11 @@ class Phase:
     def restores(self) -> Noise | None:
         """The entry of the noise of the text that is restored; None in the task phase."""
         return None if self.data == "task" else registry.entry("noise", self.data)
+
+    @property
+    def writes(self) -> Generator:
+        """The entry of the generator."""
+        return registry.entry("generator", self.generator)
 
     @property
     def noised(self) -> str:
@@ -310,9 +317,9 @@ def backbone_of(config: Config, experiment: Any, arm: str) -> str:
     return next((phase.backbone for phase in arm_phases(config, experiment, arm) if phase.backbone), experiment.backbone)
 
 
-def non_autoregressive(config: Config, experiment: Any, arm: str) -> bool:
+def encoder_writes(config: Config, experiment: Any, arm: str) -> bool:
     """Whether an arm makes a generator of an encoder, which needs no decoder but the head that guesses masked pieces."""
-    return any(phase.generator != "autoregressive" for phase in arm_phases(config, experiment, arm))
+    return any(not phase.writes.decoder for phase in arm_phases(config, experiment, arm))
 
 
 def chain(config: Config, backbone: str) -> list[str]:
@@ -411,15 +418,19 @@ def head_settings(experiment: Any, point: dict[str, Any] | None = None) -> Any:
     return TypeAdapter(type(block)).validate_python({**asdict(block), **chosen})
 
 
-def phase_sga(experiment: Any, phase: Phase) -> SGA:
-    """The settings of a phase that writes text at once: the experiment's, and those of the phase over them."""
-    return sga_adapter().validate_python({**asdict(getattr(experiment, "sga", SGA())), **phase.sga})
+def generator_settings(experiment: Any, phase: Phase) -> Any:
+    """The settings of a phase's generator: the experiment's, if it has any, and those of the phase over them; None where it has none."""
+    entry = phase.writes
+    if entry.settings is None:
+        return None
+    shared = getattr(experiment, entry.key, None)
+    return adapter(entry.settings).validate_python({**(asdict(shared) if shared else {}), **getattr(phase, entry.key)})
 
 
 @functools.cache
-def sga_adapter() -> TypeAdapter[SGA]:
-    """What checks SGA's settings."""
-    return TypeAdapter(SGA)
+def adapter(settings: type) -> TypeAdapter[Any]:
+    """What checks settings of a generator."""
+    return TypeAdapter(settings)
 
 
 @functools.cache
@@ -442,7 +453,7 @@ def adapter_problems(config: Config, name: str) -> Iterator[str]:
             yield f"{where}.training.adapter: a head is finetuned with all weights; name the adapter in a phase before it, or leave it out"
         elif phase.training.get("adapter", getattr(experiment, "training", Training()).adapter) and not head:
             what = "random weights" if phase.start == "scratch" else f"generator: {phase.generator}"
-            if phase.start == "scratch" or phase.generator != "autoregressive":
+            if phase.start == "scratch" or phase.generator != USUAL:
                 yield (
                     f"{where}.training.adapter: is for models that are there and write piece by piece, not for {what}; set "
                     "`training: {adapter: null}` in that phase"
@@ -469,30 +480,52 @@ def published_problems(where: str, published: list[Published], arms: Iterable[st
 
 
 def generator_problems(config: Config, name: str) -> Iterator[str]:
-    """Generators and backbones of arms in phases or experiments that have none, and settings that are not SGA's."""
+    """Generators and backbones of arms in phases or experiments that have none, and settings that are not theirs."""
     experiment = config.experiments[name]
     for arm in arms_of(config, experiment):
         phases = config.arms.get(arm, [])
         for place, phase in enumerate(phases):
             where = f"arms.{arm}"
-            at_once = phase.generator != "autoregressive"
+            entry = phase.writes
             if phase.backbone and place:
                 yield f"{where}.backbone: belongs to the arm's first phase, of what it starts from"
-            if at_once and (phase.data != "task" or len(phases) > 1):
-                yield f"{where}.generator: {phase.generator} is for arms of one `data: task` phase; it restores no text"
-            if at_once and not hasattr(experiment, "sga"):
-                yield f"{where}.generator: {phase.generator} writes text; experiments.{name}, a {experiment.task}, wants none"
-            if phase.sga and not at_once:
-                yield f"{where}.sga: is for phases with generator: sga or ctc"
-            if phase.generator == "sga" and phase.start == "scratch":
-                yield f"{where}.start: generator sga freezes a pretrained encoder; for random weights set generator: ctc"
-            for key in phase.sga:
-                yield from undefined(f"{where}.sga", key, [f.name for f in fields(SGA)])
-            try:
-                sga_adapter().validate_python({k: v for k, v in phase.sga.items() if hasattr(SGA, k)})
-            except ValidationError as error:
-                for problem in error.errors():
-                    yield f"{where}.sga.{problem['loc'][0]}: {problem['msg'].lower()}, got {problem['input']!r}"
+            yield from _settings_problems(where, phase)
+            if entry.name == USUAL:
+                continue
+            if entry.decoder and phase.data != "task":
+                yield f"{where}.generator: {entry.name} is for the task phase"
+            if not entry.decoder and (phase.data != "task" or len(phases) > 1):
+                yield f"{where}.generator: {entry.name} is for arms of one `data: task` phase; it restores no text"
+            if not hasattr(experiment, "decoding"):
+                yield f"{where}.generator: {entry.name} writes text; experiments.{name}, a {experiment.task}, wants none"
+            if entry.frozen and phase.start == "scratch":
+                others = [one.name for one in registry.entries("generator").values() if one.key == entry.key and not one.frozen]
+                way_out = f"for random weights set generator: {others[0]}" if others else "leave `start` out"
+                yield f"{where}.start: generator {entry.name} freezes a pretrained encoder; {way_out}"
+
+
+def _settings_given(phase: Phase) -> list[str]:
+    """The keys under which a phase has settings of generators."""
+    keys = dict.fromkeys(one.key for one in registry.entries("generator").values())
+    return [key for key in keys if getattr(phase, key, None)]
+
+
+def _settings_problems(where: str, phase: Phase) -> Iterator[str]:
+    """Settings of other generators than the phase's, and settings that it has not."""
+    for key in _settings_given(phase):
+        takes = [one.name for one in registry.entries("generator").values() if one.key == key and one.settings]
+        if phase.generator not in takes:
+            yield f"{where}.{key}: is for phases with {'generator: ' if takes else ''}{' or '.join(takes) or 'a generator of a plugin'}"
+            continue
+        given, kind = getattr(phase, key), phase.writes.settings
+        known = [each.name for each in fields(kind)]  # type: ignore[arg-type]
+        for each in given:
+            yield from undefined(f"{where}.{key}", each, known)
+        try:
+            adapter(kind).validate_python({k: v for k, v in given.items() if k in known})
+        except ValidationError as error:
+            for problem in error.errors():
+                yield f"{where}.{key}.{problem['loc'][0]}: {problem['msg'].lower()}, got {problem['input']!r}"
 
 
 def backbone_problems(config: Config, name: str, codes: list[str], lengths: dict[str, int]) -> Iterator[str]:
@@ -514,7 +547,7 @@ def _problems_with_backbone(config: Config, name: str, backbone: str, codes: lis
     where, experiment = f"experiments.{name}", config.experiments[name]
     arms = [arm for arm in arms_of(config, experiment) if backbone_of(config, experiment, arm) == backbone]
     links = chain(config, backbone)
-    writers = [arm for arm in arms if non_autoregressive(config, experiment, arm)]
+    writers = [arm for arm in arms if encoder_writes(config, experiment, arm)]
     if writers and (family := family_in(config, backbone)) and registry.entry("family", family).decoder:
         yield f"arms.{writers[0]}.generator: needs an encoder, but backbones.{backbone} has a decoder; take one of family xlmr"
     for each in links:
@@ -538,19 +571,20 @@ def _problems_with_backbone(config: Config, name: str, backbone: str, codes: lis
         for key, longest in lengths.items():
             if longest > positions:
                 yield f"{key}.max_length: {longest} is more than the backbone's {positions} positions"
-        yield from _too_long_for_ctc(config, name, writers, positions)
+        yield from _too_long_for_generators(config, name, writers, positions)
 
 
-def _too_long_for_ctc(config: Config, name: str, arms: list[str], positions: int) -> Iterator[str]:
-    """Rows whose alignments of CTC are longer than the backbone's `positions`."""
+def _too_long_for_generators(config: Config, name: str, arms: list[str], positions: int) -> Iterator[str]:
+    """Rows that a generator cannot align within the backbone's `positions`."""
     experiment = config.experiments[name]
     for arm in arms:
         for phase in config.arms[arm]:
             try:
                 longest = phase_training(experiment, phase).max_length
-                room = effective(phase.generator, phase_sga(experiment, phase)).longest_source(positions)
+                settings = phase.writes.effective(generator_settings(experiment, phase))
             except ValidationError:
                 continue  # which is told with the phase
+            room = phase.writes.longest_source(settings, positions) if phase.writes.longest_source else positions
             if room < longest <= positions:
                 where = f"arms.{arm}" if "max_length" in phase.training else f"experiments.{name}"
                 yield (

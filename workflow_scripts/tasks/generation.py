@@ -23,7 +23,7 @@ from workflow_scripts import paths
 from workflow_scripts.evidence.scores import Scores
 from workflow_scripts.evidence.speed import Speed
 from workflow_scripts.models.decoding import Decoding, one_line, translator
-from workflow_scripts.models.sga import SGA
+from workflow_scripts.models.sga import BLOCK, SGA
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, atomic, run, write_json
 from workflow_scripts.tasks import crosslingual, translation
@@ -76,19 +76,20 @@ def decode(
     languages: tuple[str, ...],
     target_languages: tuple[str, ...],
     threads: int = 0,
+    seed: int = 1,
     settings: Decoding = Decoding(),
 ) -> None:
     """Write `{testset}.hyp` into `folder` for each of the `sources`, one answer a line, and `{testset}.decoding.json` about its texts.
 
     `testsets`, `languages` (of the sources) and `target_languages` (to write in) are in the order of the sources.
-    Raises `InputError` as `decoding.main` does.
+    What an engine draws comes from the `seed`. Raises `InputError` as `decoding.main` does.
     """
     codec = load_codec(model)
     texts = [list(read_lines(path)) for path in sources]
     for path, lines in zip(sources, texts, strict=True):
         if not lines:
             raise InputError(f"{path}: is empty, there is nothing to answer")
-    with translator(model, codec, threads, settings) as translate:
+    with translator(model, codec, threads, settings, seed=seed) as translate:
         directions = zip(languages, target_languages, strict=True)
         for path, name, lines, pair in zip(sources, testsets, texts, directions, strict=True):
             with atomic(folder / f"{name}.hyp") as file:
@@ -180,7 +181,7 @@ GENERATION = Task(
         "scores": {"metrics": ["BLEU", "ROUGE-L", "METEOR"], "lowercase": True},
         "training": {"dev_metric": "ROUGE-L", "too_long": "cut"},
         "choice": {"by": "dev_rouge"},
-        "sga": {"alignment": "mask_predict"},
+        BLOCK: {"alignment": "mask_predict"},
     },
     sides=sides_of,
     more_text=more_text,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
-from workflow_scripts import paths
+from workflow_scripts import paths, registry
 from workflow_scripts.evidence.comet import Comet
 from workflow_scripts.evidence.representation import Representation
 from workflow_scripts.evidence.scores import ROUGES, Scores
@@ -23,6 +23,7 @@ from workflow_scripts.evidence.word_accuracy import WordAccuracy
 from workflow_scripts.models.decoding import Decoding
 from workflow_scripts.models.sga import SGA
 from workflow_scripts.names import undefined
+from workflow_scripts.stage import InputError, own_settings
 from workflow_scripts.tasks.experiment import (
     BACKBONE,
     Experiment,
@@ -365,7 +366,11 @@ def _corpus_problems(where: str, experiment: Translation, corpus: Corpus) -> Ite
 
 
 def decoding_problems(where: str, decoding: Decoding) -> Iterator[str]:
-    """Limits of an output's length must leave some length between them."""
+    """Limits of an output's length must leave some length between them, and the engine must have the settings that it is given."""
+    try:
+        own_settings(registry.entry("engine", decoding.engine), decoding.engine_settings)
+    except InputError as error:
+        yield f"{where}.decoding.engine_settings: {error}"
     if decoding.min_length > decoding.max_length:
         yield f"{where}.decoding: min_length {decoding.min_length} is more than max_length {decoding.max_length}"
 

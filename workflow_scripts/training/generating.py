@@ -25,7 +25,7 @@ from workflow_scripts.models.families import longest_row
 from workflow_scripts.models.networks import load_network
 from workflow_scripts.models.prompts import Generator, check_encoder, make_generator
 from workflow_scripts.models.refining import write
-from workflow_scripts.models.sga import SGA, WritingMode
+from workflow_scripts.models.sga import SGA
 from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.models.veco import has_cross_attention
 from workflow_scripts.stage import InputError, processes, read_json
@@ -118,9 +118,9 @@ def no_room(text: str, counts: dict[str, int], settings: SGA, longest: int) -> I
 
 
 def open_generator(
-    start: Path, codec: Codec, rounds: Rounds, settings: Training, seed: int, from_scratch: bool = False, *, writing: WritingMode, sga: SGA
+    start: Path, codec: Codec, rounds: Rounds, settings: Training, seed: int, from_scratch: bool = False, *, frozen: bool, sga: SGA
 ) -> tuple[Generator, WithRoom]:
-    """A generator of the encoder in `start`, and its rows, by settings that are `effective`.
+    """A generator of the encoder in `start`, `frozen` or not, and its rows, by settings that are effective (`Generator.effective`).
 
     Raises `InputError` for a pretrained model that is no masked language model, for rows whose alignments are longer than it can read, and
     as `check_encoder` does.
@@ -141,7 +141,7 @@ def open_generator(
         raise InputError(f"training.max_length: {settings.max_length} pieces {what}; {start} has {positions}. Lower it to {longest}")
     rows = WithRoom(rounds, codec, sga, sga.longest_target(positions))
     torch.manual_seed(seed)
-    model = make_generator(encoder, codec, sga, writing == "sga", math.ceil(rows.longest_seen / sga.length_classes), str(start))
+    model = make_generator(encoder, codec, sga, frozen, math.ceil(rows.longest_seen / sga.length_classes), str(start))
     model.backbone = backbone_name(start)
     return model, rows
 

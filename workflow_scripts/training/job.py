@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
 from workflow_scripts.device import keep_memory, machine
+from workflow_scripts.models.decoding import MARK
 from workflow_scripts.models.networks import save_model
 from workflow_scripts.stage import is_first_process, processes, write_json
 from workflow_scripts.training.checkpoints import claimed, fingerprint
@@ -63,12 +65,23 @@ def begun(job: Job, description: dict[str, Any]) -> Iterator[Path]:
 
 
 def finish(
-    job: Job, network: PreTrainedModel, tokenizer: Any, history: list[dict], about: dict[str, Any], columns: tuple[str, ...] = CURVE
+    job: Job,
+    network: PreTrainedModel,
+    tokenizer: Any,
+    history: list[dict],
+    about: dict[str, Any],
+    columns: tuple[str, ...] = CURVE,
+    mark: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    """Write the model, its learning curve (`columns` of `history`), and a report with all that is known `about` the training."""
+    """Write the model, its learning curve (`columns` of `history`), and a report with all that is known `about` the training.
+
+    `mark` is written into the model's folder, where there is something to say of how it writes.
+    """
     if not is_first_process():
         return
     save_model(network, tokenizer, job.model)
+    if mark:
+        write_json(job.model / MARK, {**mark})
     write_curve(job.curve, history, columns)
     told = {"start": str(job.start), "from_scratch": job.from_scratch, "seed": job.seed}
     size = {"parameters": sum(p.numel() for p in network.parameters())}

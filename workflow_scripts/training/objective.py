@@ -28,9 +28,9 @@ from workflow_scripts.text.files import read_lines, write_lines
 if TYPE_CHECKING:
     from workflow_scripts.models.tokenisation import Codec
     from workflow_scripts.training.bitext import Bitext
+    from workflow_scripts.training.method import Method
     from workflow_scripts.training.pretraining import Pretraining
     from workflow_scripts.training.rows import Dev, Rounds
-    from workflow_scripts.training.training import Method
 
 
 class Text(NamedTuple):

@@ -49,8 +49,8 @@ from workflow_scripts.training.settings import Training
 
 if TYPE_CHECKING:
     from workflow_scripts.models.tokenisation import Codec
+    from workflow_scripts.training.method import Method
     from workflow_scripts.training.rows import Dev, Rounds
-    from workflow_scripts.training.training import Method
 
 
 @dataclass
@@ -226,7 +226,7 @@ def veco(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder
 
     def method() -> "Method":
         from workflow_scripts.training import veco_losses as losses
-        from workflow_scripts.training.training import Method
+        from workflow_scripts.training.method import Method
 
         return Method(partial(losses.load, veco=block.veco), partial(losses.train, veco=block.veco))
 

@@ -17,27 +17,27 @@ the paper is silent, their published code is followed: Adam (0.9, 0.98) with eps
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from workflow_scripts import registry
 from workflow_scripts.device import pick_precision
 from workflow_scripts.models.reading import check_read
-from workflow_scripts.models.sga import SGA, WritingMode, effective
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.noise.codeswitch import CodeSwitch
-from workflow_scripts.stage import InputError, from_plain, is_first_process, run
+from workflow_scripts.stage import InputError, from_plain, is_first_process, own_settings, run
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.training.adapter import Adapted, adapt, merged, remove_adapter, save_adapter
 from workflow_scripts.training.checkpoints import describe_phase
 from workflow_scripts.training.choice import chosen_for
 from workflow_scripts.training.curve import handed_on
+from workflow_scripts.training.generator import USUAL, Generator
 from workflow_scripts.training.job import Job, begun, finish
 from workflow_scripts.training.launching import launch
 from workflow_scripts.training.looks import dev_loss
-from workflow_scripts.training.loop import load_model, train
+from workflow_scripts.training.loop import load_model
+from workflow_scripts.training.method import Method
 from workflow_scripts.training.rows import Dev, Joined, NoisedRounds, ParallelText, Rounds, SwitchedText, aligned_dev
 from workflow_scripts.training.settings import ROUNDING_ONLY, Training
 from workflow_scripts.training.too_long import Room, counted
@@ -72,8 +72,8 @@ def translate(
     train_target: Path,
     dev_source: Path,
     dev_target: Path,
-    generator: WritingMode = "autoregressive",
-    sga: str = "{}",
+    generator: str = USUAL,
+    generator_settings: str = "{}",
     lexicon: Path | None = None,
     switch: str = "",
     more_sources: tuple[Path, ...] = (),
@@ -86,7 +86,7 @@ def translate(
     """Train a model to write the target of the training text from its source; see `Job`. Raises as `restore` does.
 
     `languages` are those of source and target. In the text of `documents`, `</s>` stands between sentences.
-    A `generator` other than `autoregressive` makes an encoder write texts at once (`generating`), by the settings `sga`, one JSON value.
+    A `generator` other than `autoregressive` learns and writes as its entry says (`writing`), by `generator_settings`, one JSON value.
     Words of the source are switched by a `lexicon`, anew in each epoch, where there are settings of `CodeSwitch`, `switch`, one JSON value
     as well. `more_sources` (in `more_languages`) and `more_targets` (in `more_target_languages`) are learnt together with this text.
     """
@@ -116,35 +116,28 @@ def translate(
     text |= {"lexicon": lexicon} if lexicon else {}
     for number, (more_source, more_target, direction) in enumerate(more, 1):
         text |= {f"source {number} of {'-'.join(direction)}": more_source, f"target {number} of {'-'.join(direction)}": more_target}
-    method = Method()
-    if generator != "autoregressive":
-        from workflow_scripts.training.generating import open_generator, train_generator
-
-        chosen = effective(generator, from_plain(SGA, json.loads(sga)))
-        opened = partial(open_generator, writing=generator, sga=chosen)
-        method = Method(train=train_generator, open=opened, about={"generator": generator, "sga": asdict(chosen)})
+    method = _method_of(registry.entry("generator", generator), generator_settings)
     if switching:
         method = method._replace(about={**method.about, "switch": asdict(switching)})
     train_phase(job, settings, text, read, room, method, languages=languages, documents=documents, about_text={"unknown": unknown})
 
 
+def _method_of(entry: Generator, given: str) -> Method:
+    """How a generator is trained by settings that are `given` as JSON."""
+    settings = entry.effective(own_settings(entry, given))
+    method = entry.learn(settings) if entry.learn else Method()
+    if entry.name == USUAL:
+        return method
+    about: dict[str, Any] = {"generator": entry.name} | ({entry.key: asdict(settings)} if settings else {})
+    if entry.plugin:
+        about["generator_plugin"] = registry.plugins()[entry.plugin].sha256
+    mark = {} if entry.file else {"generator": entry.name, "plugin": Path(entry.plugin).name}
+    return method._replace(about={**about, **method.about}, mark=mark)
+
+
 def _with_choice(job: Job, settings: Training, name: str) -> tuple[Job, Training]:
     chosen, checkpoints = chosen_for(job.choice, name, job.seed, job.checkpoints)
     return job._replace(checkpoints=checkpoints), replace(settings, **chosen)
-
-
-class Method(NamedTuple):
-    """How a phase's network is loaded and trained."""
-
-    load: Callable[..., Any] = load_model
-    """Folder, settings, seed, and whether from random weights → the network."""
-    train: Callable[..., list[dict]] = train
-    """As `loop.train`."""
-    open: Callable[..., tuple[Any, Rounds]] | None = None
-    """In place of `load`, for a network that depends on the rows: folder, codec, rows, settings, seed, and whether from random weights →
-    the network, and the rows that it can learn from."""
-    about: Mapping[str, Any] = MappingProxyType({})
-    """What decides, beside the settings, which checkpoints are the phase's own; the report has it as well."""
 
 
 def train_phase(
@@ -206,7 +199,7 @@ def train_phase(
             "diverged": diverged,
             "settings": asdict(settings),
         }
-        finish(job, network, codec.tokenizer, history, about)
+        finish(job, network, codec.tokenizer, history, about, mark=method.mark)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -1,0 +1,169 @@
+"""engines: the engines of ours: CTranslate2, several times faster than `generate` on a CPU, and Hugging Face's `generate`, its check."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import ctypes
+import json
+import math
+import tempfile
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from workflow_scripts.device import pick_device
+from workflow_scripts.models.decoding import Decoding, Translate, computed_in
+from workflow_scripts.models.engine import register_engine
+from workflow_scripts.models.families import longest_output, longest_row
+from workflow_scripts.models.search import Hypothesis, beam_search
+from workflow_scripts.models.tokenisation import Codec, ids_needed
+from workflow_scripts.stage import InputError
+
+
+def loaded(model: Path, codec: Codec, settings: Decoding) -> Any:
+    """A model of transformers that writes, on the device and in the type of the settings."""
+    from workflow_scripts.models.networks import class_of, read_weights, without_filler
+
+    device = pick_device(settings.device)
+    network = read_weights(class_of(codec.form, "text"), model, new_head=False, dtype=computed_in(settings, device)).to(device)
+    return without_filler(network, codec.tokenizer)
+
+
+@contextlib.contextmanager
+def with_huggingface(model: Path, codec: Codec, threads: int, settings: Decoding, seed: int) -> Iterator[Translate]:
+    """Translate by Hugging Face's `generate`."""
+    network = loaded(model, codec, settings)
+    lengths: dict[str, Any] = {
+        "max_length": settings.max_length,
+        "min_length": settings.min_length,
+        "length_penalty": settings.length_penalty,
+    }
+
+    def translate(rows: list[list[int]], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
+        return beam_search(network, codec, rows, languages[1], settings.beam_size, n_best, tokens=settings.batch_tokens, **lengths)
+
+    yield Translate(codec, longest_row(network.config), translate)
+
+
+@contextlib.contextmanager
+def with_ctranslate2(model: Path, codec: Codec, threads: int, settings: Decoding, seed: int) -> Iterator[Translate]:
+    """Translate by CTranslate2, from a converted copy that lives as long as the context."""
+    import ctranslate2
+    from transformers import AutoConfig
+
+    device = pick_device(settings.device).type
+    if device == "cuda" and (reason := why_not_on_gpu()):
+        raise InputError(reason)
+    compute_type = settings.compute_type
+    if compute_type == "auto":
+        halves = device == "cuda" and "float16" in ctranslate2.get_supported_compute_types(device)
+        compute_type = "float16" if halves else "float32"
+    tokenizer, config = codec.tokenizer, AutoConfig.from_pretrained(model)
+    with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
+        converted = convert(model, codec, Path(folder) / "model")
+        # one thread per batch is faster than several threads on one batch; the weights are shared
+        parallel = {"inter_threads": threads or torch.get_num_threads(), "intra_threads": 1} if device == "cpu" else {}
+        try:
+            loaded = ctranslate2.Translator(str(converted), device=device, compute_type=compute_type, **parallel)
+        except ValueError as error:
+            raise InputError(f"decoding.compute_type {compute_type} on {device}: {error}; set it to auto") from None
+
+        def translate(rows: list[list[int]], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
+            # a decoder that starts with another piece than a tag knows its language by its finetuning alone
+            tag = [] if codec.form.starts_with else [tokenizer.convert_ids_to_tokens(codec.tag(languages[1]))]
+            sources = [tokenizer.convert_ids_to_tokens(row) for row in rows]
+            results = loaded.translate_batch(
+                sources,
+                target_prefix=[tag] * len(sources),
+                suppress_sequences=[[piece] for piece in made_up_pieces(codec)] or None,
+                max_input_length=0,  # the rows are as long as the model allows; by default all are cut to 1,024 pieces
+                beam_size=settings.beam_size,
+                length_penalty=settings.length_penalty,
+                min_decoding_length=settings.min_length,
+                max_decoding_length=min(settings.max_length, longest_output(config)),
+                max_batch_size=settings.batch_tokens,
+                batch_type="tokens",
+                num_hypotheses=n_best,
+                return_scores=n_best > 1,
+            )
+            flat = codec.decode([tokenizer.convert_tokens_to_ids(tokens) for result in results for tokens in result.hypotheses])
+            scores = [score for result in results for score in (result.scores or [math.nan] * n_best)]
+            ranked = [Hypothesis(score, text) for score, text in zip(scores, flat, strict=True)]
+            return [ranked[start : start + n_best] for start in range(0, len(ranked), n_best)]
+
+        yield Translate(codec, longest_row(config), translate)
+
+
+def why_not_on_gpu() -> str:
+    """Why CTranslate2 cannot decode on a GPU in this environment, with the way out; empty where it can. Needs no GPU itself.
+
+    CTranslate2 opens CUDA 12's cuBLAS by its name at its first matrix product. A torch for CUDA 12 has loaded that library by then; one for
+    CUDA 13 has not, so the library of the package nvidia-cublas-cu12 is loaded here.
+    """
+    with contextlib.suppress(OSError):
+        ctypes.CDLL(_CUBLAS)
+        return ""
+    with contextlib.suppress(OSError, metadata.PackageNotFoundError):
+        folder = metadata.distribution("nvidia-cublas-cu12").locate_file("nvidia/cublas/lib")
+        for name in (_CUBLAS.replace("cublas", "cublasLt"), _CUBLAS):
+            ctypes.CDLL(f"{folder}/{name}", ctypes.RTLD_GLOBAL)
+        return ""
+    return (
+        f"decoding.engine ctranslate2 needs CUDA 12's {_CUBLAS} on a GPU, which torch {torch.__version__} does not bring; "
+        "run `pip install nvidia-cublas-cu12`, or set engine: huggingface"
+    )
+
+
+_CUBLAS = "libcublas.so.12"
+
+
+def made_up_pieces(codec: Codec) -> dict[str, int]:
+    """Name and id of a made-up piece for each id that the tokenizer leaves out."""
+    there = {*codec.tokenizer.get_vocab().values()}
+    return {f"<made up {number}>": number for number in range(ids_needed(codec.tokenizer)) if number not in there}
+
+
+def convert(model: Path, codec: Codec, folder: Path) -> Path:
+    """The model in CTranslate2's format.
+
+    The converter takes the network and the vocabulary as they are here: weights are checked, and embeddings without a piece are left out
+    (`networks.without_filler`). It counts on a piece for each id; where a tokenizer leaves an id out, one is made up that is never written
+    (`made_up_pieces`). Two entries of its `config.json` are set here: the decoder's first token, which is `</s>` or, where a
+    family's decoder starts with the tag alone, none, as the target prefix gives the tag; and a tokenizer
+    without a start token (mBART-50's) would leave a null that CTranslate2 cannot read.
+    """
+    from ctranslate2.converters import TransformersConverter
+
+    from workflow_scripts.models.networks import read_weights, without_filler
+
+    tokenizer, extra = codec.tokenizer, made_up_pieces(codec)
+    vocabulary = copy.copy(tokenizer)
+    vocabulary.get_vocab = lambda: tokenizer.get_vocab() | extra
+    vocabulary.num_madeup_words = 0  # M2M-100's own way to name rows without a piece
+
+    class Converter(TransformersConverter):
+        def load_model(self, model_class: Any, model_name_or_path: str, **settings: Any) -> Any:
+            network = without_filler(read_weights(model_class, model_name_or_path, new_head=False, **settings), tokenizer)
+            for name, value in codec.form.converted.items():
+                setattr(network.config, name, value)
+            return network
+
+        def load_tokenizer(self, *_: Any, **__: Any) -> Any:
+            return vocabulary
+
+    Converter(str(model)).convert(str(folder), force=True)
+    file = folder / "config.json"
+    config = json.loads(file.read_text(encoding="utf-8"))
+    config["bos_token"] = config.get("bos_token") or "<s>"
+    first = codec.tokenizer.convert_ids_to_tokens(codec.start) if codec.start is not None else None
+    config["decoder_start_token"] = codec.tokenizer.eos_token if codec.form.starts_with_end else first
+    file.write_text(json.dumps(config), encoding="utf-8")
+    return folder
+
+
+register_engine("huggingface", with_huggingface, label="generate", ranks=True)
+register_engine("ctranslate2", with_ctranslate2, label="CTranslate2", ranks=True, missing_on_gpu=lambda: why_not_on_gpu())

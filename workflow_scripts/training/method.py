@@ -1,0 +1,24 @@
+"""method: how a phase's network is loaded and trained, where that is not as in most phases: by an objective, or by a generator."""
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from workflow_scripts.training.loop import load_model, train
+from workflow_scripts.training.rows import Rounds
+
+
+class Method(NamedTuple):
+    """How a phase's network is loaded and trained."""
+
+    load: Callable[..., Any] = load_model
+    """Folder, settings, seed, and whether from random weights → the network."""
+    train: Callable[..., list[dict]] = train
+    """As `loop.train`."""
+    open: Callable[..., tuple[Any, Rounds]] | None = None
+    """In place of `load`, for a network that depends on the rows: folder, codec, rows, settings, seed, and whether from random weights →
+    the network, and the rows that it can learn from."""
+    about: Mapping[str, Any] = MappingProxyType({})
+    """What decides, beside the settings, which checkpoints are the phase's own; the report has it as well."""
+    mark: Mapping[str, str] = MappingProxyType({})
+    """Of a generator whose weights do not tell: what the folder of the model says of it, as `decoding.MARK`."""
