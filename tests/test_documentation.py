@@ -46,6 +46,7 @@ PROGRAMS = re.split(
 """What inline code begins with if it is a command."""
 
 NOT_TRIED = {
+    "python -m workflow_scripts.training.adapter --adapter FOLDER": "is run in tests/training/test_adapter.py",
     "xz -dc resources/bible": "is done by the test of the page that has it",
     "pip install -e .": "changes this environment",
     ". .venv/bin/activate": "`make setup` makes it; every target of make begins with it",
@@ -197,7 +198,7 @@ def test_the_first_bridge_does_what_the_page_says(clone, capsys):
     """docs/extend.md, from the file to the plan; tests/workflow/test_plugins.py runs such a bridge to its report."""
     text = list(itertools.islice(read_lines(ROOT / "resources/bible/de.txt.xz"), 200))
     (clone / "mine/text.de").write_text("".join(f"{line}\n" for line in text), encoding="utf-8")
-    (show,) = [command for command in COMMANDS if "codeswitch show" in command]
+    (show,) = [command for command in COMMANDS if "codeswitch show --" in command]
     done = subprocess.run([sys.executable, *shlex.split(show)[1:]], cwd=clone, capture_output=True, text=True)
     shown = done.stdout.split("\n\n")[:-1]
     assert done.returncode == 0 and len(shown) == 20, done.stderr
