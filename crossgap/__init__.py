@@ -8,7 +8,10 @@ if TYPE_CHECKING:
     from workflow_scripts.evidence.metric import metric as metric
     from workflow_scripts.models.engine import engine as engine
     from workflow_scripts.models.engine import register_engine as register_engine
+    from workflow_scripts.models.families import family as family
+    from workflow_scripts.models.makers import Maker as Maker
     from workflow_scripts.noise.entry import noise as noise
+    from workflow_scripts.training.adapter import adapter as adapter
     from workflow_scripts.training.generator import generator as generator
     from workflow_scripts.training.method import Method as Method
     from workflow_scripts.training.objective import objective as objective
@@ -16,8 +19,11 @@ if TYPE_CHECKING:
 
 _WHERE = {
     "InputError": "workflow_scripts.errors",
-    "Method": "workflow_scripts.training.method",
+    "Maker": "workflow_scripts.models.makers",
+    "adapter": "workflow_scripts.training.adapter",
     "analysis": "workflow_scripts.evidence.layerwise",
+    "family": "workflow_scripts.models.families",
+    "Method": "workflow_scripts.training.method",
     "engine": "workflow_scripts.models.engine",
     "generator": "workflow_scripts.training.generator",
     "metric": "workflow_scripts.evidence.metric",

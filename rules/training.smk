@@ -1,6 +1,7 @@
 rule pretext:
     input:
         unpack(of(arms.grid_choice)),
+        unpack(of(arms.adapter_plugin)),
         start=of(arms.phase_start),
         noised=of(arms.noised_folder),
     output:
@@ -48,6 +49,7 @@ rule finetune:
         unpack(of(arms.grid_choice)),
         unpack(of(arms.switching_lexicon)),
         unpack(of(arms.more_text)),
+        unpack(of(arms.adapter_plugin, "finetune")),
         unpack(of(arms.generator_plugin)),
         start=of(arms.phase_start, "finetune"),
         train_source=of(arms.experiment_text, "train", 0),

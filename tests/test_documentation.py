@@ -46,6 +46,7 @@ PROGRAMS = re.split(
 """What inline code begins with if it is a command."""
 
 NOT_TRIED = {
+    "python -m workflow_scripts.training.adapter --adapter FOLDER": "is run in tests/training/test_adapter.py",
     "xz -dc resources/bible": "is done by the test of the page that has it",
     "pip install -e .": "changes this environment",
     ". .venv/bin/activate": "`make setup` makes it; every target of make begins with it",

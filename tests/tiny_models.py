@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import sentencepiece
+import torch
 from sentencepiece.sentencepiece_model_pb2 import ModelProto
 from tokenizers import BertWordPieceTokenizer
 from transformers import (
@@ -19,7 +20,12 @@ from transformers import (
     MBartConfig,
     MBartForConditionalGeneration,
     MBartTokenizer,
+    MT5Config,
+    MT5ForConditionalGeneration,
     NllbTokenizer,
+    T5Tokenizer,
+    UMT5Config,
+    UMT5ForConditionalGeneration,
     XLMRobertaConfig,
     XLMRobertaForMaskedLM,
     XLMRobertaTokenizer,
@@ -28,8 +34,8 @@ from transformers import (
 from transformers.convert_slow_tokenizer import MBART50_LANGUAGES, MBART_LANGUAGES
 
 from workflow_scripts.models.conversion import convert
+from workflow_scripts.models.makers import mbart_tokenizer
 from workflow_scripts.text.files import read_lines
-from workflow_scripts.training.small import mbart_tokenizer
 
 MANUAL = Path("resources/libreoffice-help/en-de.tsv.xz")
 
@@ -180,5 +186,22 @@ def small_encoder(folder: Path, kind: str) -> Path:
     else:
         network = XLMRobertaForMaskedLM(XLMRobertaConfig(**shape, type_vocab_size=1, layer_norm_eps=1e-5))
     network.save_pretrained(folder / "model")
+    tokenizer.save_pretrained(folder / "model")
+    return folder / "model"
+
+
+def small_mt5(folder: Path, kind: str = "mt5") -> Path:
+    """A tiny mT5 (`mt5`) or umT5 (`umt5`) with random weights, its output layer untied and its embeddings padded, as on the hub."""
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(train_sentencepiece(folder)))
+    pieces = [(processor.id_to_piece(i), processor.get_score(i)) for i in range(3, len(processor))]
+    tokenizer = T5Tokenizer(vocab=[("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), *pieces], extra_ids=0)
+    set_seed(1)
+    network, config = (MT5ForConditionalGeneration, MT5Config) if kind == "mt5" else (UMT5ForConditionalGeneration, UMT5Config)
+    shape = {"d_model": 32, "d_kv": 16, "d_ff": 64, "num_layers": 2, "num_decoder_layers": 2, "num_heads": 2}
+    made = network(config(**shape, vocab_size=len(tokenizer) + 12, initializer_factor=0.3))
+    made.lm_head.weight = torch.nn.Parameter(0.3 * torch.randn_like(made.shared.weight))
+    made.save_pretrained(folder / "model", state_dict={name: weight.clone() for name, weight in made.state_dict().items()})
+    path = folder / "model/config.json"
+    path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), "tie_word_embeddings": False}), encoding="utf-8")
     tokenizer.save_pretrained(folder / "model")
     return folder / "model"

@@ -30,7 +30,9 @@ from workflow_scripts.names import instead, is_name
 
 BUILT_IN: dict[str, tuple[str, ...]] = {
     "noise": ("workflow_scripts.noise.codeswitch",),
+    "family": ("workflow_scripts.models.families",),
     "objective": ("workflow_scripts.training.pretraining",),
+    "adapter": ("workflow_scripts.training.lora",),
     "analysis": (
         "workflow_scripts.evidence.cka",
         "workflow_scripts.evidence.spectra",
@@ -193,6 +195,70 @@ class Named:
     def known(self, name: str) -> str:
         """`name`, if it is one of them; else raises `InputError`."""
         return name if name in self.more else entry(self.kind, name).name
+
+
+class Chosen:
+    """Annotation of a setting that is an entry with its settings: ``adapter: Annotated[dict[str, Any] | None, Chosen("adapter")]``.
+
+    Its value is a block with the name, `kind`, beside the settings: ``{kind: lora, rank: 16}``. The JSON schema has those of each entry.
+    """
+
+    def __init__(self, kind: str):
+        self.kind = kind
+
+    def check(self, value: Any) -> Any:
+        """A value as it is; raises `InputError` for one that names no entry, or has settings that the entry does not have."""
+        from pydantic import TypeAdapter, ValidationError
+
+        known = entries(self.kind)
+        if value is None:
+            return None
+        if not isinstance(value, dict) or "kind" not in value:
+            raise InputError(f"wants a block with a `kind`, one of {', '.join(known)}, got {value!r}")
+        if value["kind"] not in known:
+            raise InputError(f"kind: there is no {self.kind} {value['kind']!r}{instead(value['kind'], known)}{_without_plugins()}")
+        settings, given = known[value["kind"]].settings, {key: each for key, each in value.items() if key != "kind"}
+        own = [one.name for one in fields(settings)] if settings else []
+        if unknown := [key for key in given if key not in own]:
+            has = f"{value['kind']} has {', '.join(own)}" if own else f"{value['kind']} has no settings"
+            raise InputError(f"{unknown[0]}: unknown key; {has}")
+        try:
+            TypeAdapter(_documented(settings)).validate_python(given) if settings else None
+        except ValidationError as error:
+            wrong = error.errors()[0]
+            where, said = ".".join(map(str, wrong["loc"])), f"{wrong['msg'][:1].lower()}{wrong['msg'][1:]}"
+            raise InputError(f"{where}: {said}, got {wrong['input']!r}") from None
+        return value
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """Pydantic's schema of a block that `check` has checked."""
+        from pydantic_core import PydanticCustomError, core_schema
+
+        def checked(value: Any) -> Any:
+            try:
+                return self.check(value)
+            except InputError as error:
+                raise PydanticCustomError("chosen", "{said}", {"said": str(error)}) from None
+
+        return core_schema.no_info_plain_validator_function(checked)
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:
+        """The JSON schema: no block, or that of one of the entries."""
+        from pydantic import TypeAdapter
+
+        blocks: list[dict[str, Any]] = []
+        for name, each in entries(self.kind).items():
+            properties: dict[str, Any] = {"kind": {"const": name, "description": each.label}}
+            if each.settings:
+                properties |= TypeAdapter(_documented(each.settings)).json_schema()["properties"]
+            blocks.append({"type": "object", "properties": properties, "required": ["kind"], "additionalProperties": False})
+        return {"anyOf": [*blocks, {"type": "null"}]}
+
+
+def _documented(settings: type) -> type:
+    """A dataclass of settings whose docstrings go into the JSON schema."""
+    settings.__pydantic_config__ = {"use_attribute_docstrings": True}  # type: ignore[attr-defined]
+    return settings
 
 
 @functools.cache

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from workflow_scripts import registry
 from workflow_scripts.device import chip, pick_precision
 from workflow_scripts.models.batches import Row, collate
-from workflow_scripts.models.families import FAMILIES
 from workflow_scripts.training.dropout import quick_dropout
 from workflow_scripts.training.loop import pick_loss
 from workflow_scripts.training.mixed_precision import mixed_precision
@@ -228,7 +228,7 @@ def our_loop(size: Size, device: torch.device, number: int) -> dict[str, Any]:
     }
     settings = Training(batch_tokens=size.tokens, bleu_sentences=0, warmup_updates=2, dropout=0.1, attention_dropout=0.0, **told)
     sentences = Sentences(size)
-    codec: Any = SimpleNamespace(tokenizer=SimpleNamespace(pad_token_id=1), form=FAMILIES["mbart"])
+    codec: Any = SimpleNamespace(tokenizer=SimpleNamespace(pad_token_id=1), form=registry.entry("family", "mbart"), start=None)
     taken: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         network = mbart(size, device)

@@ -8,10 +8,10 @@ import pytest
 import torch
 from tiny_models import small_encoder, small_model
 
+from workflow_scripts import registry
 from workflow_scripts.evidence import spectra
 from workflow_scripts.evidence.spectra import Spectra, curve, measures, singular_values, tall_singular_values, weights_of
 from workflow_scripts.evidence.states import open_half
-from workflow_scripts.models.families import FAMILIES
 from workflow_scripts.stage import InputError, read_json
 
 KINDS = {"mbart": "mbart", "mbart50": "mbart50", "nllb": "m2m100", "bert": "mbert", "xlm-roberta": "xlmr"}
@@ -41,7 +41,7 @@ def test_every_family_has_its_matrices_and_their_norms_are_those_of_frobenius(tm
     assert report["device"] == "cpu"
     (found,) = report["models"].values()
     weights = weights_of(open_half("one", model))
-    assert FAMILIES[KINDS[kind]].matrices.keys() == {"K", "Q", "V", "Out", "FC1", "FC2"}
+    assert registry.entry("family", KINDS[kind]).matrices.keys() == {"K", "Q", "V", "Out", "FC1", "FC2"}
     assert [(row["layer"], row["matrix"]) for row in found["by_matrix"]] == list(weights) and len(weights) == 6 * found["layers"]
     for row, matrix in zip(found["by_matrix"], weights.values(), strict=True):
         assert row["norm"] == pytest.approx(float(torch.linalg.norm(matrix)), rel=1e-5)

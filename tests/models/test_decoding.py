@@ -53,10 +53,11 @@ def test_all_that_translates_takes_its_threads(tmp_path, monkeypatch):
     """What writes at once and `generate` have no other way to be told them."""
     taken = []
     monkeypatch.setattr(torch, "set_num_threads", taken.append)
-    decoding.translator(tmp_path, None, 3, Decoding())
+    codec = load_codec(small_model(tmp_path))
+    decoding.translator(tmp_path, codec, 3, Decoding())
     (tmp_path / FILE).touch()
-    decoding.translator(tmp_path, None, 2, Decoding())
-    decoding.translator(tmp_path, None, 0, Decoding())
+    decoding.translator(tmp_path, codec, 2, Decoding())
+    decoding.translator(tmp_path, codec, 0, Decoding())
     assert taken == [3, 2]
 
 

@@ -274,7 +274,9 @@ def test_encoders_come_through_the_backbone_stage(models, tables, tmp_path, kind
     report = read_json(outputs[1])
     assert report["family"] == kind and str(models[kind] / "model.safetensors") in report["checksums"]
     finetune(tables, outputs[0], tmp_path / "run", epochs=1)
-    with pytest.raises(InputError, match=rf"is an encoder \({kind}\), .*an mBART is needed .*name `arms` that only finetune"):
+    with pytest.raises(
+        InputError, match=rf"is an encoder \({kind}\), .*need one that writes \(mBART-50, mBART, .*name `arms` that only finetune"
+    ):
         backbone.main(*outputs, languages=("en", "de"), settings=settings)
 
 

@@ -16,7 +16,6 @@ from tiny_models import small_encoder
 from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer, XLMRobertaForMaskedLM
 
 from workflow_scripts import registry
-from workflow_scripts.models.families import FAMILIES
 from workflow_scripts.models.tokenisation import load_codec, word_starts
 from workflow_scripts.noise.masking import Masking
 from workflow_scripts.stage import InputError, checksums, read_json
@@ -176,9 +175,13 @@ def test_a_published_encoder_keeps_its_head_where_another_backbone_goes_on_from_
 
 
 def test_objectives_belong_to_families():
-    assert [objective_for(None, FAMILIES[name]) for name in ("mbart", "m2m100", "xlmr")] == ["denoising", "denoising", "mlm"]
+    assert [objective_for(None, registry.entry("family", name)) for name in ("mbart", "m2m100", "xlmr")] == [
+        "denoising",
+        "denoising",
+        "mlm",
+    ]
     with pytest.raises(InputError, match=r"there is no objective 'mml', did you mean 'mlm'\?"):
-        objective_for("mml", FAMILIES["xlmr"])
+        objective_for("mml", registry.entry("family", "xlmr"))
 
 
 def test_a_chain_ends_at_a_circle_and_at_what_is_not_defined():

@@ -10,14 +10,21 @@ from test_workflow import ROOT, TINY, lay_out, planned, snakemake, write_config
 from workflow_scripts.stage import read_json
 from workflow_scripts.text.files import read_lines
 
-PLUGINS = ["word_order.py", "off_target.py", "dict_mlm.py", "intrinsic_dimension.py", "minimum_bayes_risk.py"]
+PLUGINS = ["word_order.py", "off_target.py", "dict_mlm.py", "intrinsic_dimension.py", "minimum_bayes_risk.py", "umt5.py", "bitfit.py"]
 CONTENT = copy.deepcopy(TINY) | {
     "plugins": PLUGINS,
-    "run": {"experiments": ["tiny"], "arms": ["finetune", "csr", "order", "curriculum"], "seeds": [1]},
+    "run": {"experiments": ["tiny"], "arms": ["finetune", "csr", "order", "curriculum", "few", "other"], "seeds": [1]},
 }
 CONTENT["arms"] |= {
     "order": [{"data": "shuffled", "updates": 6}, {"data": "task", "updates": 10}],
     "curriculum": [{"data": "shuffled", "updates": 2}, {"data": "codeswitch", "updates": 4}, {"data": "task", "updates": 10}],
+}
+CONTENT["arms"] |= {
+    "few": [
+        {"data": "shuffled", "updates": 6, "training": {"adapter": {"kind": "bitfit"}}},
+        {"data": "task", "updates": 10, "training": {"adapter": {"kind": "lora", "rank": 2}}},
+    ],
+    "other": [{"data": "task", "updates": 16, "backbone": "umt5"}],
 }
 CONTENT["experiments"]["tiny"]["decoding"] = {"engine": "mbr", "engine_settings": {"samples": 3}, "max_length": 20}
 CONTENT["experiments"]["tiny"]["scores"] |= {"metrics": ["BLEU", "chrF++", "off-target"]}
@@ -28,6 +35,7 @@ ENCODER = {
     "small": CONTENT["backbones"]["tiny"]["small"] | {"objective_settings": {"dictionary": {"de": "words.tsv", "en": "words.tsv"}}},
 }
 CONTENT["backbones"] |= {"encoder": ENCODER}
+CONTENT["backbones"] |= {"umt5": CONTENT["backbones"]["tiny"] | {"family": "umt5"}}
 CONTENT["analyses"] = {"insides": {"models": ["encoder"], "corpus": "tiny", "stages": ["separability", "intrinsic-dimension"]}}
 CONTENT["run"]["analyses"] = ["insides"]
 
@@ -92,6 +100,19 @@ def test_an_analysis_of_a_plugin_has_a_number_for_each_layer(folder):
     assert all(0 < row["value"] < 100 for row in found["rows"])
     page = unescape((folder / "results/report.html").read_text(encoding="utf-8"))
     assert 'id="intrinsic-dimension-insides"' in page and "Facco et al. 2017" in page
+
+
+def test_adapters_and_a_family_of_plugins_run_to_the_report(folder):
+    runs = folder / "results/runs/tiny"
+    said = [read_json(runs / f"few/seed1/{phase}/training.json")["adapter"] for phase in ("pretext", "finetune")]
+    assert [one["kind"] for one in said] == ["bitfit", "lora"] and (runs / "few/seed1/finetune/adapter/adapter_model.safetensors").is_file()
+    page = unescape((folder / "results/report.html").read_text(encoding="utf-8"))
+    assert f"adapter BitFit, {said[0]['trained']:,} weights trained" in page
+    assert f"adapter LoRA, rank 2, {said[1]['trained']:,} weights trained" in page
+    config = read_json(runs / "other/seed1/finetune/model/config.json")
+    assert config["model_type"] == "umt5" and config["crossgap"] == {"family": "umt5", "plugin": "umt5.py"}
+    assert read_json(folder / "results/backbones/umt5/backbone.json")["family"] == "umt5"
+    assert "BLEU" in read_json(runs / "other/seed1/pages.scores.json")["metrics"]
 
 
 def test_the_engine_of_a_plugin_decodes(folder):

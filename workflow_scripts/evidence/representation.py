@@ -121,7 +121,8 @@ _E = {
 def tag_format(codec: Codec) -> str:
     """The input of encoder and decoder for a text X, as the report shows it."""
     row = [{"text": "X", "tag": "LANG"}.get(part) or getattr(codec.tokenizer, f"{part}_token") for part in codec.form.row]
-    return f"encoder {' '.join(row)}" + (f", decoder {' '.join(decoder_input(row))}" if codec.form.decoder else "")
+    start = None if codec.start is None else codec.tokenizer.convert_ids_to_tokens(codec.start)
+    return f"encoder {' '.join(row)}" + (f", decoder {' '.join(decoder_input(row, start))}" if codec.form.decoder else "")
 
 
 def read_rows(path: Path, code: str, codec: Codec, network: PreTrainedModel, sentences: int, *, aligned: bool = True) -> list[list[int]]:
@@ -184,7 +185,8 @@ def sentence_vectors(network: PreTrainedModel, pad: int, rows: list[list[int]]) 
     """
     family = family_of(network.config)
     batch: list[Row] = [(row, row) for row in rows]
-    tensors = {name: value.to(network.device) for name, value in collate(batch, pad, family.decoder).items()}
+    start = getattr(network.config, f"{family.starts_with}_token_id") if family.starts_with else None
+    tensors = {name: value.to(network.device) for name, value in collate(batch, pad, family.decoder, start).items()}
     last = (tensors.pop("labels") != -100).sum(dim=1) - 1
     cache = {"use_cache": False} if family.decoder else {}
     body: Any = network.base_model

@@ -104,11 +104,12 @@ Weights: TypeAlias = "dict[tuple[int, str], torch.Tensor]"
 
 def weights_of(half: Half) -> Weights:
     """The matrices of each layer of the half, in the order of the layers."""
+    matrices = (half.side == "decoder" and half.form.decoder_matrices) or half.form.matrices
     layers: Any = half.network.get_submodule(half.form.layers[half.side])
     return {
         (number, kind): layer.get_submodule(where).weight.detach()
         for number, layer in enumerate(layers)
-        for kind, where in half.form.matrices.items()
+        for kind, where in matrices.items()
     }
 
 

@@ -158,7 +158,7 @@ def hidden_states(half: Half, rows: list[list[int]]) -> torch.Tensor:
     """The states of a batch (layers × rows × length × width), the embeddings first."""
     network: Any = half.network
     batch: list[Row] = [(row, row) for row in rows]
-    tensors = collate(batch, half.codec.tokenizer.pad_token_id, half.side == "decoder")
+    tensors = collate(batch, half.codec.tokenizer.pad_token_id, half.side == "decoder", half.codec.start)
     tensors = {name: value.to(network.device) for name, value in tensors.items() if name != "labels"}
     if not half.form.decoder:
         return torch.stack(network(**tensors, output_hidden_states=True).hidden_states)

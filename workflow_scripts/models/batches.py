@@ -14,15 +14,16 @@ Row = tuple[Sequence[int], Sequence[int]]
 """Ids of one row: what the encoder reads, and the labels."""
 
 
-def decoder_input(labels: Sequence[_T]) -> list[_T]:
-    """Labels rotated by one place: what the decoder reads to predict them."""
-    return [labels[-1], *labels[:-1]]
+def decoder_input(labels: Sequence[_T], start: _T | None = None) -> list[_T]:
+    """Labels rotated by one place: what the decoder reads to predict them; with `start` in the first place where there is one."""
+    return [labels[-1] if start is None else start, *labels[:-1]]
 
 
-def collate(rows: list[Row], pad: int, decoder: bool = True) -> dict[str, torch.Tensor]:
+def collate(rows: list[Row], pad: int, decoder: bool = True, start: int | None = None) -> dict[str, torch.Tensor]:
     """A batch of tensors (rows × longest): encoder ids and mask, labels (−100 where padded), and the decoder's ids.
 
-    Without a `decoder`, each id that is read has a label of its own, which is −100 where none is wanted.
+    The decoder's ids start with `start`, by default with the last label. Without a `decoder`, each id that is read has a label of its own,
+    which is −100 where none is wanted.
     """
     padded = torch.nn.utils.rnn.pad_sequence
     sources, labels = ([torch.tensor(row[side]) for row in rows] for side in (0, 1))
@@ -33,7 +34,7 @@ def collate(rows: list[Row], pad: int, decoder: bool = True) -> dict[str, torch.
     }
     if decoder:
         # −100 marks a place without a label, but the decoder must read some id there; below it the id is known (`unlearnt`)
-        shifted = [torch.tensor(decoder_input(row[1])) for row in rows]
+        shifted = [torch.tensor(decoder_input(row[1], start)) for row in rows]
         read = [torch.where(ids < -100, unlearnt(ids), ids).clamp_min(0) for ids in shifted]
         batch["decoder_input_ids"] = padded(read, batch_first=True, padding_value=pad)
         return {**batch, "labels": padded([ids.clamp_min(-100) for ids in labels], batch_first=True, padding_value=-100)}

@@ -39,7 +39,7 @@ class Decoding:
     batch_tokens: Positive = 4_096
     """Source tokens that are decoded at once."""
     engine: Annotated[str, registry.Named("engine")] = "ctranslate2"
-    """What decodes."""
+    """What decodes. A model of a family that this engine does not know is decoded by one that does, which the log says."""
     engine_settings: dict[str, Any] = field(default_factory=dict)
     """Settings of the engine's own, of engines that have some (those of plugins)."""
     compute_type: Literal["auto", "int8", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16", "float32"] = "auto"
@@ -163,7 +163,16 @@ def translator(
     generator = generator_of(model, prompts)
     if generator and generator.write:
         return generator.write(model, codec, settings, prompts, seed)
-    return registry.entry("engine", settings.engine).open(model, codec, threads, settings, seed)
+    return registry.entry("engine", engine_for(codec, settings)).open(model, codec, threads, settings, seed)
+
+
+def engine_for(codec: Codec, settings: Decoding) -> str:
+    """What decodes a model: the engine of the settings, or the first one of the family where ours cannot."""
+    able = codec.form.engines
+    if not able or settings.engine in able or registry.entry("engine", settings.engine).plugin:
+        return settings.engine
+    print(f"note: decoding.engine {settings.engine} does not know {codec.form.label}; {able[0]} decodes", flush=True)
+    return able[0]
 
 
 MARK = "generator.json"

@@ -26,12 +26,10 @@ from workflow_scripts.stage import InputError
 
 def loaded(model: Path, codec: Codec, settings: Decoding) -> Any:
     """A model of transformers that writes, on the device and in the type of the settings."""
-    from transformers import AutoModelForSeq2SeqLM
-
-    from workflow_scripts.models.networks import read_weights, without_filler
+    from workflow_scripts.models.networks import class_of, read_weights, without_filler
 
     device = pick_device(settings.device)
-    network = read_weights(AutoModelForSeq2SeqLM, model, new_head=False, dtype=computed_in(settings, device)).to(device)
+    network = read_weights(class_of(codec.form, "text"), model, new_head=False, dtype=computed_in(settings, device)).to(device)
     return without_filler(network, codec.tokenizer)
 
 
@@ -75,11 +73,12 @@ def with_ctranslate2(model: Path, codec: Codec, threads: int, settings: Decoding
             raise InputError(f"decoding.compute_type {compute_type} on {device}: {error}; set it to auto") from None
 
         def translate(rows: list[list[int]], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
-            tag = tokenizer.convert_ids_to_tokens(codec.tag(languages[1]))
+            # a decoder that starts with another piece than a tag knows its language by its finetuning alone
+            tag = [] if codec.form.starts_with else [tokenizer.convert_ids_to_tokens(codec.tag(languages[1]))]
             sources = [tokenizer.convert_ids_to_tokens(row) for row in rows]
             results = loaded.translate_batch(
                 sources,
-                target_prefix=[[tag]] * len(sources),
+                target_prefix=[tag] * len(sources),
                 suppress_sequences=[[piece] for piece in made_up_pieces(codec)] or None,
                 max_input_length=0,  # the rows are as long as the model allows; by default all are cut to 1,024 pieces
                 beam_size=settings.beam_size,
@@ -148,7 +147,10 @@ def convert(model: Path, codec: Codec, folder: Path) -> Path:
 
     class Converter(TransformersConverter):
         def load_model(self, model_class: Any, model_name_or_path: str, **settings: Any) -> Any:
-            return without_filler(read_weights(model_class, model_name_or_path, new_head=False, **settings), tokenizer)
+            network = without_filler(read_weights(model_class, model_name_or_path, new_head=False, **settings), tokenizer)
+            for name, value in codec.form.converted.items():
+                setattr(network.config, name, value)
+            return network
 
         def load_tokenizer(self, *_: Any, **__: Any) -> Any:
             return vocabulary
@@ -157,7 +159,8 @@ def convert(model: Path, codec: Codec, folder: Path) -> Path:
     file = folder / "config.json"
     config = json.loads(file.read_text(encoding="utf-8"))
     config["bos_token"] = config.get("bos_token") or "<s>"
-    config["decoder_start_token"] = codec.tokenizer.eos_token if codec.form.starts_with_end else None
+    first = codec.tokenizer.convert_ids_to_tokens(codec.start) if codec.start is not None else None
+    config["decoder_start_token"] = codec.tokenizer.eos_token if codec.form.starts_with_end else first
     file.write_text(json.dumps(config), encoding="utf-8")
     return folder
 

@@ -1,9 +1,8 @@
-"""families: all that Crossgap knows about each family of pretrained models, in one table.
+"""families: all that Crossgap knows about each family of pretrained models, as entries of the registry.
 
-A family is a kind of network together with its input format. Other modules look properties up in this table instead of testing a
-model's type, so that a new family needs one entry here and a tiny model in `tests/tiny_models.py`. Two properties are in code: the
-head of a masked language model (`networks.head_states`) and XLM-R's missing pooler (`training.backbone`).
-Where only some families are possible, they are named: VECO goes on from XLM-R, and small backbones are mBARTs or XLM-Rs.
+A family is a kind of network together with its input format. Other modules look properties up in its entry instead of testing a
+model's type, so that a new family needs one entry, here or in a plugin. `family` registers one. Where only one family is possible, it is
+named: VECO goes on from XLM-R.
 
 ===========  ==================  ==================  ======================
 family       encoder reads       decoder starts      labels
@@ -12,42 +11,48 @@ family       encoder reads       decoder starts      labels
 ``mbart50``  ``LANG X </s>``     ``</s> LANG Y``     ``LANG Y </s>``
 ``m2m100``   ``LANG X </s>``     ``</s> LANG Y``     ``LANG Y </s>``
 ``bart``     ``<s> X </s>``      ``</s> <s> Y``      ``<s> Y </s>``
+``mt5``      ``X </s>``          ``<pad> Y``         ``Y </s>``
 ``xlmr``     ``<s> X </s>``      (no decoder)        (as the encoder reads)
 ``mbert``    ``[CLS] X [SEP]``   (no decoder)        (as the encoder reads)
 ===========  ==================  ==================  ======================
 
-The decoder's input is always the labels rotated by one place to the right. `bart` is the form that XLM-R and VECO take to write text
-(`conversion`); `<s>` stands in the place of a tag, so nothing tells it which language to write but its finetuning.
+The decoder's input is the labels rotated by one place to the right; of `mt5` it starts with padding instead. `bart` is the form that XLM-R
+and VECO take to write text (`conversion`); `<s>` stands in the place of a tag, so nothing tells it which language to write but its
+finetuning.
 """
 
 import difflib
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from workflow_scripts.models.folders import check_folder
-from workflow_scripts.stage import InputError
+from workflow_scripts import registry
+from workflow_scripts.errors import InputError
+from workflow_scripts.models import makers
+from workflow_scripts.models.folders import TOKENIZER_FILES, check_folder
+
+DEFAULT_FAMILY = "mbart"
+"""The family of small models where a configuration names none."""
+UNLIMITED = 1 << 30
+"""The longest row of models whose positions are relative, so that none is too long; no text has so many pieces."""
 
 
-class Family(NamedTuple):
-    """One family of models, as plain data."""
+@dataclass(frozen=True, kw_only=True)
+class Family(registry.Entry):
+    """An entry of the kind `family`, as plain data."""
 
-    name: str
-    """Its name in this table."""
-    title: str
-    """Its name for people."""
     model_type: str
     """`model_type` in the model's ``config.json``."""
     row: tuple[str, ...]
     """What the encoder reads of a text: `text`, `tag`, or one of the tokenizer's special tokens (`eos`, `cls`, `sep`)."""
-    heads: dict[str, str]
-    """Task → transformers' class that loads the model with a head for it: `text` writes or restores text, `classification` labels
-    it, `encoder_classification` does so with the encoder alone of a model that has a decoder, `labelling` tags its words, `answering` marks
-    a span of it. Classes that transformers lacks are in `classifier`, `tagger` and
-    `spans`."""
+    heads: dict[str, str | Callable[[], Any]]
+    """Task → transformers' class, or a function that returns a class, that loads the model with a head for it: `text` writes or restores
+    text, `classification` labels it, `encoder_classification` does so with the encoder alone of a model that has a decoder, `labelling`
+    tags its words, `answering` marks a span of it. Classes that transformers lacks are in `classifier`, `tagger` and `spans`."""
     dropout: tuple[str, str]
-    """Settings of the dropout of residuals and embeddings, and of attention weights."""
+    """Settings of the dropout of residuals and embeddings, and of attention weights; the second is empty where one setting is for both."""
     states: tuple[str, ...]
     """Names of the model's outputs with the hidden states of all layers, the encoder's first."""
     size: dict[str, str]
@@ -66,6 +71,31 @@ class Family(NamedTuple):
     """Settings that are 0 while Crossgap trains: kinds of dropout that the paper does not have."""
     reserved_positions: int = 0
     """Number of positions in ``config.json`` that no piece can have."""
+    positions: str = "max_position_embeddings"
+    """The setting with the number of positions; empty where positions are relative, so that no row is too long."""
+    starts_with: str = ""
+    """The special token (`pad`) that the decoder's input starts with, where it is not the last one of the labels."""
+    decoder_matrices: dict[str, str] = field(default_factory=dict)
+    """`matrices` of the decoder, where they are elsewhere in its layers than in the encoder's."""
+    engines: tuple[str, ...] = ()
+    """Names of the engines that decode its models, where not all of ours do: CTranslate2's converter does not know every network."""
+    converted: dict[str, Any] = field(default_factory=dict)
+    """Settings of ``config.json`` that CTranslate2's converter is to read otherwise than they are."""
+    bare: dict[str, Any] = field(default_factory=dict)
+    """Settings with which an encoder is loaded without the head that it was pretrained with."""
+    head_states: Callable[[Any, Any], Any] | None = None
+    """Network and last states → what its output layer multiplies, where a head has layers before it."""
+    last_states: Callable[[Any, dict[str, Any]], Any] | None = None
+    """Network and batch → what its output layer multiplies, where transformers has no network without a head in the one with a head."""
+    tokenizer_files: tuple[str, ...] = TOKENIZER_FILES
+    """One of these files has the pieces of a vocabulary."""
+    maker: makers.Maker | None = None
+    """How a small model of it is made; None where the run makes none."""
+
+    @property
+    def title(self) -> str:
+        """What messages call it."""
+        return self.label
 
     @property
     def decoder(self) -> bool:
@@ -102,90 +132,149 @@ _BERT_MATRICES = {
     "FC1": "intermediate.dense",
     "FC2": "output.dense",
 }
-_MBART = Family(
-    name="mbart",
-    title="mBART",
-    model_type="mbart",
-    row=("text", "eos", "tag"),
-    heads={
+
+
+def _t5_matrices(last: int) -> dict[str, str]:
+    """Of a layer with so many parts before the feed-forward one; its first matrix is the gate of two."""
+    attention = {name: f"layer.0.SelfAttention.{part}" for name, part in (("K", "k"), ("Q", "q"), ("V", "v"), ("Out", "o"))}
+    return {**attention, "FC1": f"layer.{last}.DenseReluDense.wi_0", "FC2": f"layer.{last}.DenseReluDense.wo"}
+
+
+_MBART: dict[str, Any] = {
+    "model_type": "mbart",
+    "row": ("text", "eos", "tag"),
+    "heads": {
         "text": "AutoModelForSeq2SeqLM",
         "classification": "AutoModelForSequenceClassification",
         "encoder_classification": "MBartEncoderForSequenceClassification",
         "labelling": "MBartForTokenClassification",
         "answering": "MBartForSpans",
     },
-    dropout=("dropout", "attention_dropout"),
-    states=("encoder_hidden_states", "decoder_hidden_states"),
-    size=_BART_SIZE,
-    layers={"encoder": "encoder.layers", "decoder": "decoder.layers"},
-    matrices=_BART_MATRICES,
-    tags=("{tag}",),
-    off=("activation_dropout",),
-)
-_MBERT = Family(
-    name="mbert",
-    title="mBERT",
-    model_type="bert",
-    row=("cls", "text", "sep"),
-    heads={
+    "dropout": ("dropout", "attention_dropout"),
+    "states": ("encoder_hidden_states", "decoder_hidden_states"),
+    "size": _BART_SIZE,
+    "layers": {"encoder": "encoder.layers", "decoder": "decoder.layers"},
+    "matrices": _BART_MATRICES,
+    "tags": ("{tag}",),
+    "off": ("activation_dropout",),
+}
+_MBERT: dict[str, Any] = {
+    "model_type": "bert",
+    "row": ("cls", "text", "sep"),
+    "heads": {
         "text": "AutoModelForMaskedLM",
         "classification": "AutoModelForSequenceClassification",
         "labelling": "AutoModelForTokenClassification",
         "answering": "BertForSpans",
     },
-    dropout=("hidden_dropout_prob", "attention_probs_dropout_prob"),
-    states=("hidden_states",),
-    size=_BERT_SIZE,
-    layers={"encoder": "encoder.layer"},
-    matrices=_BERT_MATRICES,
-)
-
-FAMILIES: dict[str, Family] = {
-    family.name: family
-    for family in (
-        # of families with the same `model_type`, one that is recognised by its tokenizer must come first
-        _MBART._replace(name="mbart50", title="mBART-50", tokenizer="MBart50", row=("tag", "text", "eos"), starts_with_end=True),
-        _MBART,
-        _MBART._replace(
-            name="m2m100",
-            title="M2M-100 or NLLB",
-            model_type="m2m_100",
-            row=("tag", "text", "eos"),
-            heads={
-                "text": "AutoModelForSeq2SeqLM",
-                "classification": "M2M100ForSequenceClassification",
-                "encoder_classification": "M2M100EncoderForSequenceClassification",
-                "labelling": "M2M100ForTokenClassification",
-                "answering": "M2M100ForSpans",
-            },
-            tags=("{nllb}", "__{code}__"),
-            starts_with_end=True,
-            off=("activation_dropout", "encoder_layerdrop", "decoder_layerdrop"),
-        ),
-        # the position of padding, and all before it, are not used
-        _MBERT._replace(
-            name="xlmr",
-            title="XLM-R",
-            model_type="xlm-roberta",
-            reserved_positions=2,
-            heads={**_MBERT.heads, "answering": "XLMRobertaForSpans"},
-        ),
-        _MBERT,
-        _MBART._replace(
-            name="bart",
-            title="BART",
-            model_type="bart",
-            row=("tag", "text", "eos"),
-            heads={
-                "text": "AutoModelForSeq2SeqLM",
-                "classification": "AutoModelForSequenceClassification",
-            },
-            tags=("<s>",),
-            starts_with_end=True,
-            off=("activation_dropout", "encoder_layerdrop", "decoder_layerdrop"),
-        ),
-    )
+    "dropout": ("hidden_dropout_prob", "attention_probs_dropout_prob"),
+    "states": ("hidden_states",),
+    "size": _BERT_SIZE,
+    "layers": {"encoder": "encoder.layer"},
+    "matrices": _BERT_MATRICES,
 }
+
+
+def _of_bert(network: Any, states: Any) -> Any:
+    return network.cls.predictions.transform(states)
+
+
+def _of_xlmr(network: Any, states: Any) -> Any:
+    from torch.nn.functional import gelu
+
+    return network.lm_head.layer_norm(gelu(network.lm_head.dense(states)))
+
+
+def _before_output(network: Any, batch: dict[str, Any]) -> Any:
+    """What the output layer of any network reads, in the way of its own class; the layer hands it through meanwhile."""
+    layer = network.get_output_embeddings()
+    layer.forward = lambda states: states
+    try:
+        return type(network).forward(network, **{"use_cache": False, **batch}).logits
+    finally:
+        del layer.forward
+
+
+def family(name: str, *, label: str, like: str = "", **about: Any) -> Family:
+    """Register a family; `about` are the fields of `Family`, and what is not given is as in the family that it is `like`.
+
+    Raises `InputError` for a field that there is not, one that is missing, and a name that is taken.
+    """
+    known = [one.name for one in fields(Family) if one.name not in ("name", "label", "plugin", "settings")]
+    if unknown := [key for key in about if key not in known]:
+        raise InputError(f"family {name!r}: there is no field {unknown[0]!r}; a family has {', '.join(known)}")
+    if like:
+        other = registry.entry("family", like)
+        about = {**{key: getattr(other, key) for key in known}, **about}
+    if missing := [key for key in ("model_type", "row", "heads", "dropout", "states", "size", "layers", "matrices") if key not in about]:
+        raise InputError(f"family {name!r}: lacks {', '.join(missing)}; give them, or name a family that it is `like`")
+    made = Family(name=name, label=label, **about)
+    registry.register("family", made)
+    return made
+
+
+family("mbart50", label="mBART-50", **{**_MBART, "tokenizer": "MBart50", "row": ("tag", "text", "eos"), "starts_with_end": True})
+family("mbart", label="mBART", **_MBART, maker=makers.MBART)
+family(
+    "m2m100",
+    label="M2M-100 or NLLB",
+    like="mbart50",
+    tokenizer="",
+    model_type="m2m_100",
+    heads={
+        "text": "AutoModelForSeq2SeqLM",
+        "classification": "M2M100ForSequenceClassification",
+        "encoder_classification": "M2M100EncoderForSequenceClassification",
+        "labelling": "M2M100ForTokenClassification",
+        "answering": "M2M100ForSpans",
+    },
+    tags=("{nllb}", "__{code}__"),
+    off=("activation_dropout", "encoder_layerdrop", "decoder_layerdrop"),
+)
+family(
+    "xlmr",
+    label="XLM-R",
+    **{**_MBERT, "model_type": "xlm-roberta", "heads": {**_MBERT["heads"], "answering": "XLMRobertaForSpans"}},
+    reserved_positions=makers.XLMR_RESERVED,
+    # XLM-R comes without a pooler, and one that is made up would be another one each time
+    bare={"add_pooling_layer": False},
+    head_states=_of_xlmr,
+    maker=makers.XLMR,
+)
+family("mbert", label="mBERT", **_MBERT, head_states=_of_bert)
+family(
+    "bart",
+    label="BART",
+    like="m2m100",
+    model_type="bart",
+    heads={"text": "AutoModelForSeq2SeqLM", "classification": "AutoModelForSequenceClassification"},
+    tags=("<s>",),
+)
+family(
+    "mt5",
+    label="mT5",
+    source="Xue et al. 2021",
+    model_type="mt5",
+    row=("text", "eos"),
+    starts_with="pad",
+    heads={"text": "AutoModelForSeq2SeqLM"},
+    dropout=("dropout_rate", ""),
+    states=("encoder_hidden_states", "decoder_hidden_states"),
+    size={
+        "width": "d_model",
+        "feed_forward": "d_ff",
+        "heads": "num_heads",
+        "layers": "num_layers",
+        "decoder_layers": "num_decoder_layers",
+    },
+    layers={"encoder": "encoder.block", "decoder": "decoder.block"},
+    matrices=_t5_matrices(1),
+    decoder_matrices=_t5_matrices(2),
+    positions="",
+    last_states=_before_output,
+    converted={"tie_word_embeddings": False},  # with shared embeddings the converter would scale what the output layer reads, as T5 does
+    tokenizer_files=("tokenizer.json", "spiece.model"),
+)
 
 
 def family_of(model: Any) -> Family:
@@ -199,14 +288,36 @@ def family_of(model: Any) -> Family:
         where, config = f"{model}: ", config_of(model)
         tokenizer = _read(Path(model) / "tokenizer_config.json", missing_ok=True).get("tokenizer_class")
         kind, declared = config.get("model_type"), f"{config.get('tokenizer_class')} {tokenizer}"
+        said = config.get(_SAID)
     else:
         where, kind, declared = "", getattr(model, "model_type", None), str(getattr(model, "tokenizer_class", None))
-    for family in FAMILIES.values():
-        if family.model_type == kind and family.tokenizer in declared:
-            return family
-    near = difflib.get_close_matches(str(kind), {name for family in FAMILIES.values() for name in (family.name, family.model_type)}, n=1)
+        said = getattr(model, _SAID, None)
+    known = registry.entries("family")
+    if isinstance(said, dict) and said.get("family"):
+        if said["family"] in known:
+            return known[said["family"]]
+        raise InputError(
+            f"{where}is a model of the family {said['family']}, which the plugin {said.get('plugin')} brings; name this plugin: `plugins` "
+            "in the configuration, or --plugins FILE behind a command"
+        )
+    # of families with the same `model_type`, one that is recognised by its tokenizer comes first
+    for each in sorted(known.values(), key=lambda one: not one.tokenizer):
+        if each.model_type == kind and each.tokenizer in declared:
+            return each
+    near = difflib.get_close_matches(str(kind), {name for one in known.values() for name in (one.name, one.model_type)}, n=1)
     guess = f"; the nearest that is known is {near[0]}" if near else ""
-    raise InputError(f"{where}is a model of type {kind!r}, none that Crossgap knows ({titles()}){guess}")
+    raise InputError(f"{where}is a model of type {kind!r}, none that Crossgap knows ({titles()}){guess}; a plugin can bring its family")
+
+
+_SAID = "crossgap"
+"""The setting in a saved model's ``config.json`` that names a family of a plugin."""
+
+
+def say_family(config: Any) -> None:
+    """Have a model's configuration name its family, and the plugin that brings it, where it comes from one."""
+    if (own := family_of(config)).plugin:
+        plugin = registry.plugins()[own.plugin].name
+        setattr(config, _SAID, {"family": own.name, "plugin": Path(plugin).name if plugin.endswith(".py") else plugin})
 
 
 def config_of(folder: str | Path) -> dict[str, Any]:
@@ -228,14 +339,20 @@ def _read(path: Path, missing_ok: bool = False) -> dict[str, Any]:
 
 def titles(families: Iterable[Family] | None = None) -> str:
     """The names of families for a message; of all families by default."""
-    return ", ".join(dict.fromkeys(family.title for family in families or FAMILIES.values()))
+    return ", ".join(dict.fromkeys(one.title for one in families or registry.entries("family").values()))
 
 
 def longest_row(config: Any) -> int:
     """The longest row, in pieces, that a model of this configuration can read."""
-    return config.max_position_embeddings - family_of(config).reserved_positions
+    own = family_of(config)
+    return getattr(config, own.positions) - own.reserved_positions if own.positions else UNLIMITED
 
 
 def longest_output(config: Any) -> int:
     """The most pieces that a model of this configuration can write; a row also has the piece that it starts with, and its end."""
     return longest_row(config) - 2
+
+
+def decoder_depth(config: Any) -> int:
+    """The layers of the decoder of a model; of an encoder 0."""
+    return getattr(config, family_of(config).size.get("decoder_layers", ""), 0) or 0

@@ -69,10 +69,13 @@ def parts_in(index: Path) -> set[str]:
         raise InputError(f"{index}: is no index of weights; download or copy the model again") from None
 
 
-def check_tokenizer(folder: Path) -> None:
-    """Raise `InputError` where no tokenizer is there: transformers makes an empty one of nothing, to which all text is unknown."""
-    if not any((folder / name).exists() and (folder / name).stat().st_size for name in TOKENIZER_FILES):
-        what = f"no tokenizer ({' or '.join(TOKENIZER_FILES)}) is there"
+def check_tokenizer(folder: Path, files: tuple[str, ...] = TOKENIZER_FILES) -> None:
+    """Raise `InputError` where no tokenizer is there, none of these `files`.
+
+    transformers makes an empty one of nothing, to which all text is unknown.
+    """
+    if not any((folder / name).exists() and (folder / name).stat().st_size for name in files):
+        what = f"no tokenizer ({' or '.join(files)}) is there"
         if (folder / "trainer_state.json").exists():
             raise InputError(
                 f"{folder}: {what}, as it is a checkpoint of transformers' Trainer; copy the tokenizer's files there from the model that "
@@ -86,9 +89,9 @@ def _instead(folder: Path) -> str:
     if (adapter := folder / "adapter_config.json").exists():
         base = _read(adapter).get("base_model_name_or_path") or "another model"
         return (
-            f"it is an adapter of {base}, without that model's weights; merge the two with peft "
-            "(`AutoPeftModelForSeq2SeqLM.from_pretrained(FOLDER).merge_and_unload().save_pretrained(NEW)`), copy the tokenizer's files to "
-            "NEW as well, and name NEW"
+            f"it is an adapter of {base}, without that model's weights; merge the two "
+            f"(`python -m workflow_scripts.training.adapter --adapter {folder} --output NEW`; --base names another copy of the model), and "
+            "name NEW"
         )
     if (folder / "snapshots").is_dir():
         inside = _snapshot(folder)

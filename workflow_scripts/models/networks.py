@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from safetensors import SafetensorError
 
-from workflow_scripts.models.families import FAMILIES, family_of, titles
-from workflow_scripts.models.folders import TOKENIZER_FILES, check_folder, check_weights
+from workflow_scripts import registry
+from workflow_scripts.models.families import Family, decoder_depth, family_of, say_family, titles
+from workflow_scripts.models.folders import check_folder, check_weights
 from workflow_scripts.models.tokenisation import ids_needed, load_tokenizer
 from workflow_scripts.stage import InputError, in_one_line, to_disk
 
@@ -49,14 +50,14 @@ def load_network(
     config = transformers.AutoConfig.from_pretrained(folder)
     family = family_of(config)
     if head not in family.heads:
-        able = titles(each for each in FAMILIES.values() if head in each.heads)
+        able = titles(each for each in registry.entries("family").values() if head in each.heads)
         raise InputError(f"{folder}: is a model of the family {family.title}, which has no head for {head}; those that have one: {able}")
-    if family.decoder and not config.decoder_layers and settings.get("decoder_layers") != 0:
+    if family.decoder and not decoder_depth(config) and settings.get("decoder_layers") != 0:
         raise InputError(
             f"{folder}: lost its decoder to a head that reads the encoder (parts: encoder); set parts: encoder for what starts from it, "
             "or start from a model that has its decoder"
         )
-    changes: dict[str, Any] = dict(zip(family.dropout, (dropout, attention_dropout), strict=True))
+    changes: dict[str, Any] = {name: share for name, share in zip(family.dropout, (dropout, attention_dropout), strict=True) if name}
     changes |= dict.fromkeys(family.off, 0.0)
     if head != "text":
         changes["classifier_dropout"] = dropout
@@ -65,10 +66,7 @@ def load_network(
     config.update({**changes, **settings})
     if getattr(config, "cross_attention", False):
         config.cross_attention = False  # of a VECO: what is loaded here has none, and must not be taken for one
-    from workflow_scripts.models import classifier, spans, tagger
-
-    modules = (transformers, classifier, tagger, spans)
-    kind = next(getattr(module, family.heads[head]) for module in modules if hasattr(module, family.heads[head]))
+    kind = class_of(family, head)
     config.dtype = torch.float32  # a folder in half precision says so
     if from_scratch:
         # transformers' Auto classes cannot be called
@@ -76,11 +74,23 @@ def load_network(
         share_embeddings(network, {name for name, _ in network.named_parameters() if ".embed_tokens." in name})
     else:
         network = read_weights(kind, folder, new_head=new_head, config=config, dtype=torch.float32)
-    if family.decoder and not config.decoder_layers:
+    if family.decoder and not decoder_depth(config):
         rest_decoder(network)
-    if head == "text" and any((Path(folder) / name).exists() for name in TOKENIZER_FILES):
+    if head == "text" and any((Path(folder) / name).exists() for name in family.tokenizer_files):
         without_filler(network, load_tokenizer(folder))
     return network
+
+
+def class_of(family: Family, head: str) -> Any:
+    """The class that loads a model of a family with the head for a task."""
+    import transformers
+
+    from workflow_scripts.models import classifier, spans, tagger
+
+    named = family.heads[head]
+    if not isinstance(named, str):
+        return named()
+    return next(getattr(module, named) for module in (transformers, classifier, tagger, spans) if hasattr(module, named))
 
 
 def read_weights(
@@ -196,7 +206,9 @@ def keep_rows(network: Any, kept: list[int]) -> None:
             table.out_features = len(kept)
     if (bias := getattr(network, "final_logits_bias", None)) is not None:
         network.final_logits_bias = bias[:, rows].clone()
-    network.config.vocab_size = len(kept)
+    for name in ("vocab_size", "decoder_vocab_size"):
+        if getattr(network.config, name, None) is not None:
+            setattr(network.config, name, len(kept))
 
 
 def rest_decoder(network: PreTrainedModel) -> None:
@@ -213,18 +225,17 @@ def rest_decoder(network: PreTrainedModel) -> None:
 
 def last_states(network: PreTrainedModel, **inputs: Any) -> torch.Tensor:
     """What the output layer multiplies: the last states (rows × length × width), of the decoder if there is one."""
-    if family_of(network.config).decoder:
-        return network.base_model(**inputs, use_cache=False).last_hidden_state
-    return head_states(network, network.base_model(**inputs).last_hidden_state)
+    family = family_of(network.config)
+    if family.last_states:
+        return family.last_states(network, inputs)
+    settings = {"use_cache": False} if family.decoder else {}
+    return head_states(network, network.base_model(**inputs, **settings).last_hidden_state)
 
 
 def head_states(network: PreTrainedModel, states: torch.Tensor) -> torch.Tensor:
-    """What the output layer of an encoder multiplies, of its last states: the masked language model's head has a layer before it."""
-    head: Any = getattr(network, "lm_head", None)
-    if head is None:
-        bert: Any = network
-        return bert.cls.predictions.transform(states)
-    return head.layer_norm(torch.nn.functional.gelu(head.dense(states)))
+    """What the output layer multiplies, of the last states: the masked language model's head has a layer before it."""
+    through = family_of(network.config).head_states
+    return through(network, states) if through else states
 
 
 def output_layer(network: PreTrainedModel) -> tuple[torch.Tensor, torch.Tensor]:
@@ -238,6 +249,8 @@ def save_model(network: PreTrainedModel, tokenizer: Any, folder: Path) -> None:
     """Write model and tokenizer. The folder is renamed to `folder` only when it is complete."""
     temporary = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(temporary, ignore_errors=True)
+    if hasattr(network, "config"):
+        say_family(network.config)
     # with an output layer of its own, transformers looks for each half's embeddings by name, and would draw those that are shared
     if getattr(getattr(network, "config", None), "tie_word_embeddings", True) is False and family_of(network.config).decoder:
         network.save_pretrained(temporary, state_dict={name: weight.clone() for name, weight in network.state_dict().items()})

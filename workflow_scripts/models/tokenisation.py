@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from workflow_scripts.models.families import FAMILIES, Family, config_of, family_of
+from workflow_scripts import registry
+from workflow_scripts.models.families import Family, config_of, family_of
 from workflow_scripts.models.folders import check_tokenizer
 from workflow_scripts.stage import InputError, in_one_line
 from workflow_scripts.text.languages import language
@@ -38,7 +39,7 @@ class Codec:
     @property
     def form(self) -> Family:
         """The family's entry in the table."""
-        return FAMILIES[self.family]
+        return registry.entry("family", self.family)
 
     def tag(self, code: str) -> int:
         """Id of the language tag; raises `InputError` for a language that the model does not know, and no `fallback`."""
@@ -157,12 +158,19 @@ class Codec:
         ]
         return [[*parts[:at], *ids, *parts[at:]] for ids in rows]
 
+    @property
+    def start(self) -> int | None:
+        """What the decoder's input starts with, where that is not the last piece of the labels."""
+        return getattr(self.tokenizer, f"{self.form.starts_with}_token_id") if self.form.starts_with else None
+
     def decode(self, rows: list[list[int]]) -> list[str]:
         """Text of rows of ids, without special tokens."""
         return [line.strip() for line in self.tokenizer.batch_decode(rows, skip_special_tokens=True, clean_up_tokenization_spaces=False)]
 
     def generate_arguments(self, code: str) -> dict[str, int]:
         """What Hugging Face's `generate` needs to start in a language."""
+        if self.start is not None:
+            return {"decoder_start_token_id": self.start}
         if self.form.starts_with_end:
             return {"decoder_start_token_id": self.tokenizer.eos_token_id, "forced_bos_token_id": self.tag(code)}
         return {"decoder_start_token_id": self.tag(code)}
@@ -191,7 +199,7 @@ def load_codec(folder: Path | str, documents: bool = False) -> Codec:
     the embeddings lack.
     """
     family = family_of(folder)
-    check_tokenizer(Path(folder))
+    check_tokenizer(Path(folder), family.tokenizer_files)
     try:
         tokenizer = load_tokenizer(folder)
     except Exception as error:  # transformers raises many kinds of errors: OSError, ValueError, KeyError, errors of its Rust part

@@ -71,6 +71,9 @@ def written(said: dict[str, Any], translations: bool = False) -> str:
     parts = ["and on the translations of this text"] if translations else []
     if switch := said.get("switch"):
         parts.append(f"{switch['noise']['rate']:.0%} of the source's words switched by the lexicon")
+    if adapter := said.get("adapter"):
+        rank = f", rank {adapter['settings']['rank']}" if "rank" in adapter["settings"] else ""
+        parts.append(f"adapter {adapter['label']}{rank}, {adapter['trained']:,} weights trained")
     if name := said.get("generator"):
         entry = registry.entry("generator", name)
         parts += entry.told(said) if entry.told else [f"written {'at once ' if entry.at_once else ''}by {entry.label}"]

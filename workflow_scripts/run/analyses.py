@@ -18,6 +18,7 @@ from workflow_scripts.evidence.layerwise import Layerwise
 from workflow_scripts.evidence.separability import Separability
 from workflow_scripts.evidence.spectra import Spectra
 from workflow_scripts.evidence.states import Side
+from workflow_scripts.models.families import DEFAULT_FAMILY
 from workflow_scripts.names import undefined
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks.experiment import backbone_of, chain, phases_of, seeds_of, trains
@@ -340,5 +341,7 @@ def _shape_problems(where: str, analysis: Analysis, made: dict[str, Backbone | N
                 "singular values of another shape cannot be subtracted; leave `base` out, or analyse the models apart"
             )
     for model, origin in made.items():
-        if analysis.side == "decoder" and origin and origin.kind == "small" and origin.family == "xlmr":
-            yield f"{where}.side: {model} is an encoder (family xlmr), which has no decoder"
+        if analysis.side == "decoder" and origin and origin.kind == "small":
+            family = registry.entry("family", origin.family or DEFAULT_FAMILY)
+            if not family.decoder:
+                yield f"{where}.side: {model} is an encoder (family {family.name}), which has no decoder"

@@ -173,6 +173,13 @@ def phase_settings(config: Config, w: Wildcards, name: str | None = None) -> str
     return as_json(phase_training(config.experiments[w.experiment], phase_of(config, w, name), grid_point(config, w)))
 
 
+def adapter_plugin(config: Config, w: Wildcards, name: str | None = None) -> dict[str, list[str]]:
+    """The files of the plugin that the adapter of a phase comes from; what comes from none reads none."""
+    chosen = phase_training(config.experiments[w.experiment], phase_of(config, w, name), grid_point(config, w)).adapter
+    files = registry.plugin_files(registry.entry("adapter", chosen["kind"])) if chosen else []
+    return {"plugin": files} if files else {}
+
+
 def task_flags(config: Config, w: Wildcards) -> list[str]:
     """The flags of a task phase that has a generator of its own, switches its source's words or learns from more text; else none."""
     experiment, phase = config.experiments[w.experiment], phase_of(config, w, "finetune")

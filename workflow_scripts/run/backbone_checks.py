@@ -13,6 +13,7 @@ from workflow_scripts.tasks.table import task_of
 from workflow_scripts.training.backbone import Backbone, made_of
 from workflow_scripts.training.bitext import directions
 from workflow_scripts.training.pretraining import known_family, objective_for
+from workflow_scripts.training.small import makeable
 
 
 def problems(config: Config) -> Iterator[str]:
@@ -37,6 +38,8 @@ def problems(config: Config) -> Iterator[str]:
         again = made_of(config.backbones, links[-1], starts(config))
         if again in links:
             yield f"{where}.from: {' from '.join([*links, str(again)])} is a circle; one of them must be small or of the hub"
+        if backbone.made_here and backbone.made_here.training.adapter:
+            yield f"{where}.small.training.adapter: a small model begins with random weights, which need more; leave it out"
         yield from _trim_problems(config, name, links)
         objective = backbone.objective
         family = family_in(config, name)
@@ -48,8 +51,10 @@ def problems(config: Config) -> Iterator[str]:
         yield from _bitext_problems(config, name, objective)
         yield from _veco_problems(config, name, objective)
         yield from _mask_problems(name, backbone)
-        if family == "xlmr" and backbone_users(config, name) and writes_text(config, name):
-            yield _cannot_write(config, name)
+        if backbone.kind == "small" and backbone.family and not registry.entry("family", backbone.family).maker:
+            yield f"{where}.family: the run makes no small models of {backbone.family}, only of {', '.join(makeable())}"
+        if family and not registry.entry("family", family).decoder and backbone_users(config, name) and writes_text(config, name):
+            yield _cannot_write(config, name, family)
 
 
 def _trim_problems(config: Config, name: str, links: list[str]) -> Iterator[str]:
@@ -65,7 +70,7 @@ def _trim_problems(config: Config, name: str, links: list[str]) -> Iterator[str]
                 )
 
 
-def _cannot_write(config: Config, name: str) -> str:
+def _cannot_write(config: Config, name: str, family: str) -> str:
     """What to do about an encoder that is to write text."""
     users = backbone_users(config, name)
     writing = [user for user in users if task_of(config.experiments[user]).answers == "text"]
@@ -73,7 +78,7 @@ def _cannot_write(config: Config, name: str) -> str:
     at_once = next(name for name, entry in registry.entries("generator").items() if not entry.decoder)
     other = f"arms with `generator: {at_once}`" if writing else f"leave these arms out (run.arms, or experiments.{users[0]}.arms)"
     return (
-        f"backbones.{name}: is an encoder (family xlmr), which cannot write text, {what}; take a backbone of family mbart, one of kind "
+        f"backbones.{name}: is an encoder (family {family}), which cannot write text, {what}; take a backbone of family mbart, one of kind "
         f"converted (to: encoder-decoder), or {other}"
     )
 

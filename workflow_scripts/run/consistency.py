@@ -15,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from workflow_scripts import paths, registry
 from workflow_scripts.errors import InputError
+from workflow_scripts.models.families import DEFAULT_FAMILY
 from workflow_scripts.names import undefined, unfit
 from workflow_scripts.run import aligned_checks, analyses, backbone_checks, corpus_checks, labelled_checks, transfers
 from workflow_scripts.run.config import Config, LexiconStages, data_file, paths_of
@@ -27,6 +28,7 @@ from workflow_scripts.tasks.experiment import Phase, lexicon_corpus, lexicons_us
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.translation import translations
 from workflow_scripts.text.corpus import Corpus
+from workflow_scripts.training.backbone import Backbone
 from workflow_scripts.training.settings import Training
 
 
@@ -328,11 +330,16 @@ def _analysis_problems(config: Config) -> Iterator[str]:
 def _languages_of_small_backbones(config: Config) -> dict[str, list[str]]:
     """The languages of each backbone that is made here for experiments.
 
-    Such a vocabulary has tags for no more languages than those that it was made for; an XLM-R has no tags.
+    Such a vocabulary has tags for no more languages than those that it was made for; some families have no tags.
     """
     origins = {name: analyses.origin_of(config, name) for name in config.backbones}
-    made = [name for name, origin in origins.items() if origin and origin.kind == "small" and origin.family != "xlmr"]
+    made = [name for name, origin in origins.items() if origin and origin.kind == "small" and has_tags(origin)]
     return {name: languages_known(config, name) for name in made if backbone_users(config, name)}
+
+
+def has_tags(backbone: Backbone) -> bool:
+    """Whether small models of this backbone's family have tags of languages."""
+    return bool(registry.entry("family", backbone.family or DEFAULT_FAMILY).tags)
 
 
 def _analysed_backbone_problems(config: Config) -> Iterator[str]:

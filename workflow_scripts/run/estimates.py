@@ -36,12 +36,12 @@ MBART_LARGE = Shape(250_027, 1024, 4096, 12, 12, 1024)
 """facebook/mbart-large-cc25; the 50's vocabulary has 27 pieces more."""
 
 
-def training_memory(shape: Shape, phase: Trained, gpus: int) -> float:
+def training_memory(shape: Shape, phase: Trained, gpus: int, trained: int | None = None) -> float:
     """Bytes that each device needs for an update; `gpus` is 0 on a CPU.
 
-    Weights, gradients and Adam's moments are 16 bytes a parameter, copies in bfloat16 and their gradients four more. What a token leaves
-    behind in each layer for the way back was counted on small mBARTs with as many tokens on either side, in float32; bfloat16 needs
-    three fifths, measured on an H200.
+    Weights, gradients and Adam's moments are 16 bytes a parameter, copies in bfloat16 and their gradients four more. With an adapter only
+    what is `trained`, so many weights, has gradients and moments. What a token leaves behind in each layer for the way back was counted on
+    small mBARTs with as many tokens on either side, in float32; bfloat16 needs three fifths, measured on an H200.
     Unless the loss comes in chunks, there are three numbers more for each piece of the vocabulary. `auto` counts as all of an update at
     once.
     """
@@ -50,12 +50,13 @@ def training_memory(shape: Shape, phase: Trained, gpus: int) -> float:
     tokens = batch / (devices * math.ceil(batch / (devices * micro)))
     encoder, decoder = (n * shape.d_model + 8 * shape.encoder_ffn_dim for n in (40, 68))
     layers: float = shape.encoder_layers * encoder + shape.decoder_layers * decoder
-    parameter = 16
+    weight, learnt = 4, 12
     if gpus and phase.precision != "float32":
-        layers, parameter = 0.6 * layers, 20
+        layers, weight, learnt = 0.6 * layers, 6, 14
     scores = 0 if phase.chunked_loss else 12 * shape.vocab_size
     # the first term is for torch and its libraries, or what CUDA and its allocator keep
-    return 1e9 + parameter * shape.parameters + tokens * (layers + scores)
+    weights = weight * shape.parameters + learnt * (shape.parameters if trained is None else trained)
+    return 1e9 + weights + tokens * (layers + scores)
 
 
 def host_memory(shape: Shape, gpus: int, text: float = 0) -> float:
@@ -66,9 +67,9 @@ def host_memory(shape: Shape, gpus: int, text: float = 0) -> float:
     return gpus * (2e9 + 4 * shape.parameters + 2 * text)
 
 
-def training_disk(shape: Shape, phase: Trained) -> float:
-    """Bytes of a phase's model (4 a parameter) and of the checkpoints that stay (12 a parameter, with Adam's moments)."""
-    return shape.parameters * (4 + 12 * phase.checkpoints)
+def training_disk(shape: Shape, phase: Trained, trained: int | None = None) -> float:
+    """Bytes of a phase's model (4 a parameter) and of the checkpoints that stay (12 a weight that is trained, with Adam's moments)."""
+    return 4 * shape.parameters + 12 * phase.checkpoints * (shape.parameters if trained is None else trained)
 
 
 def vectors_disk(text: float, dimensions: int) -> float:

@@ -43,6 +43,9 @@ def explain(problem: ErrorDetails, config: type) -> str:
         return nameless
     if problem["type"] == "unexpected_keyword_argument":
         return f"{where}: unknown key{_known_key(problem['loc'], config)}"
+    if problem["type"] == "chosen":
+        said = problem["ctx"]["said"]
+        return f"{where}{': ' if said.startswith('wants') else '.'}{said}"
     if problem["type"] == "missing":
         return f"{where}: is missing"
     if problem["type"] == "union_tag_not_found":

@@ -17,6 +17,7 @@ from workflow_scripts import paths, registry
 from workflow_scripts.evidence.trivial import TRIVIAL
 from workflow_scripts.lexicon.lexicon import ALIGNED_PAIRS
 from workflow_scripts.models.decoding import Decoding
+from workflow_scripts.models.families import family_of
 from workflow_scripts.names import instead
 from workflow_scripts.run import analyses
 from workflow_scripts.run.config import Config, backbones_used, data_file, data_used, translators
@@ -38,6 +39,7 @@ from workflow_scripts.tasks.experiment import (
 )
 from workflow_scripts.tasks.table import task_of
 from workflow_scripts.text import labelled
+from workflow_scripts.training.backbone import Backbone
 
 
 class Wildcards(Protocol):
@@ -440,15 +442,26 @@ def backbone_bitext(config: Config, w: Wildcards, part: str) -> list[str]:
 
 
 def backbone_start(config: Config, w: Wildcards) -> dict[str, Any]:
-    """The model of the backbone that a continued one is made from, and the plugin that its objective comes from."""
+    """The model of the backbone that a continued one is made from, and the plugins that its objective and its family come from."""
     block, found = config.backbones[w.backbone], dict[str, Any]()
     if block.arm:
         found["start"] = paths.trained_model(block.arm.experiment, block.arm.arm, block.arm.seed, block.arm.phase)
     elif block.kind in ("continued", "converted") and block.from_:
         found["start"] = paths.backbone_model(block.from_)
-    if block.objective and (files := registry.plugin_files(registry.entry("objective", block.objective))):
+    objective = registry.entry("objective", block.objective) if block.objective else None
+    if files := registry.plugin_files(objective, _family_of(block)):
         found["plugin"] = files
     return found
+
+
+def _family_of(block: Backbone) -> registry.Entry | None:
+    """The family of a backbone, where it is named or stands in a folder that is there."""
+    if block.family:
+        return registry.entry("family", block.family)
+    try:
+        return family_of(block.model) if block.kind == "hub" and block.model and Path(block.model).is_dir() else None
+    except InputError:
+        return None  # preflight says why
 
 
 def keep_head(config: Config, w: Wildcards) -> str:

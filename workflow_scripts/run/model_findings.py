@@ -17,7 +17,7 @@ import torch
 
 from workflow_scripts import registry
 from workflow_scripts.evidence.scores import Scores, leading, metrics
-from workflow_scripts.models.families import FAMILIES, config_of, family_of
+from workflow_scripts.models.families import DEFAULT_FAMILY, config_of, family_of, titles
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.run.config import Config
 from workflow_scripts.run.estimates import MBART_LARGE, Shape
@@ -74,7 +74,7 @@ def _ready_made(config: Config, name: str, folder: Path) -> Finding:
     if not (folder / "ready.json").is_file():
         said = f"{folder / 'ready.json'}: no such file; give a folder that `training.ready` has written, or leave `ready` out"
         return Finding("WRONG", about, said)
-    family = block.family or "mbart"
+    family = block.family or DEFAULT_FAMILY
     objective = objective_for(block.objective, known_family(family))
     wanted = made_from(replace(block.small, text=text), family, objective, Texts(tuple(languages_known(config, name))), block.seed)
     differs = [key for key in differences(read_json(folder / "ready.json"), wanted) if key not in ("task_text", "held_out")]
@@ -111,7 +111,8 @@ def located(model: str, revision: str | None) -> Path | None:
 def _model_in(folder: Path, codes: list[str], encoder_will_do: bool, masked: list[str], head: bool = False) -> str:
     family = family_of(folder)
     if not family.decoder and not encoder_will_do:
-        raise InputError(f"{folder}: is a model of type {family.model_type!r}; an mBART is needed, or an M2M-100 or NLLB")
+        writers = titles(one for one in registry.entries("family").values() if one.decoder)
+        raise InputError(f"{folder}: is a model of type {family.model_type!r}; one that writes text is needed ({writers})")
     codec = load_codec(folder)
     unread = _unread_weights(folder, head)
     if not family.decoder:
@@ -130,7 +131,7 @@ def _unread_weights(folder: Path, head: bool) -> str:
     """What to say of weights that no such model has. Raises `InputError` as loading it would, with an encoder's `head` or without."""
     import transformers
 
-    from workflow_scripts.models.networks import read_weights, some_names
+    from workflow_scripts.models.networks import class_of, read_weights, some_names
     from workflow_scripts.models.veco import has_cross_attention, load_stack
 
     family = family_of(folder)
@@ -138,8 +139,8 @@ def _unread_weights(folder: Path, head: bool) -> str:
         if head and has_cross_attention(folder):
             network = load_stack(folder, cross=True, device_map="meta")
         else:
-            kind = family.heads["text"] if head or family.decoder else "AutoModel"
-            network = read_weights(getattr(transformers, kind), folder, device_map="meta")
+            kind = class_of(family, "text") if head or family.decoder else transformers.AutoModel
+            network = read_weights(kind, folder, device_map="meta")
     # an encoder alone leaves the head that it was pretrained with
     unread = network.unread if head or family.decoder else []
     return f"; {len(unread)} of its weights are not read ({some_names(unread)})" if unread else ""
@@ -215,10 +216,10 @@ def _depth(config: Config, name: str, side: str) -> int | None:
     if not (folder := located(backbone.model or "", backbone.revision)):
         return None
     try:
-        read = config_of(folder)
+        read, size = config_of(folder), family_of(folder).size
     except InputError:
         return None
-    return read.get(f"{side}_layers") or read.get("num_hidden_layers")
+    return (side == "decoder" and read.get(size.get("decoder_layers", ""))) or read.get(size["layers"])
 
 
 def comet(config: Config) -> Iterator[Finding]:
@@ -281,14 +282,16 @@ def shape_of(config: Config, name: str) -> Shape | None:
     backbone = config.backbones[chain(config, name)[-1]]
     if small := backbone.made_here:
         converted = [config.backbones[link] for link in chain(config, name) if config.backbones[link].to == "encoder-decoder"]
-        decoder_layers = small.layers if FAMILIES[backbone.family or "mbart"].decoder else 0
+        decoder_layers = small.layers if registry.entry("family", backbone.family or DEFAULT_FAMILY).decoder else 0
         decoder_layers = (converted[0].decoder_layers or small.layers) if converted else decoder_layers
         return Shape(small.vocabulary, small.d_model, small.ffn, small.layers, decoder_layers, small.max_positions)
     model = backbone.model or ""
     if model and (folder := located(model, backbone.revision)):
         try:
-            read = {"tie_word_embeddings": True, **config_of(folder)}
-            return Shape(*(read[name] for name in Shape._fields))
+            read, form = {"tie_word_embeddings": True, **config_of(folder)}, family_of(folder)
+            width, feed_forward, layers, decoder = (read[form.size[key]] for key in ("width", "feed_forward", "layers", "decoder_layers"))
+            positions = read[form.positions] if form.positions else 0
+            return Shape(read["vocab_size"], width, feed_forward, layers, decoder, positions, read["tie_word_embeddings"])
         except (InputError, KeyError):
             return None
     return MBART_LARGE if "mbart-large" in model else None

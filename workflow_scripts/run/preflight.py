@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.run import (
+    adapter_findings,
     amounts,
     findings,
     labelled_findings,
@@ -78,6 +79,7 @@ def _looks(config: Config, jobs: Jobs, wrong: dict[str, str]) -> Iterator[Findin
     yield from text_findings.unaligned(config)
     yield from text_findings.analysed(config)
     yield from model_findings.backbones(config)
+    yield from adapter_findings.adapters(config, resources.phases(config))
     yield from reading_findings.vocabularies(config)
     yield from length_findings.long_rows(config)
     yield from length_findings.long_sources(config)

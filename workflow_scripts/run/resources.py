@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from workflow_scripts.run.adapter_findings import trained_weights
 from workflow_scripts.run.arms import trained_arms
 from workflow_scripts.run.config import Config
 from workflow_scripts.run.estimates import gpu_gigabytes, host_memory, training_disk, training_memory, vectors_disk
@@ -58,13 +59,14 @@ def memory(config: Config, jobs: Jobs) -> Iterator[Finding]:
             job = jobs.get(phase.rule, {})
             given = given_memory(job, phase.device)
             # all rules that train share an update among their GPUs
-            need = training_memory(shape, phase, given.gpus)
+            trained = _trained(config, phase)
+            need = training_memory(shape, phase, given.gpus, trained)
             if given.gpus:
                 of_a_node = -(-given.gpus // int(job.get("nodes", 1)))
                 read = _pretraining_bytes(config, phase.backbone) if phase.rule == "backbone" else text
                 host[phase.rule] = max(host.get(phase.rule, 0), host_memory(shape, of_a_node, read))
             automatic = given.gpus and phase.micro_batch_tokens == "auto"
-            least = training_memory(shape, phase._replace(micro_batch_tokens=_FEW_ROWS), given.gpus) if automatic else need
+            least = training_memory(shape, phase._replace(micro_batch_tokens=_FEW_ROWS), given.gpus, trained) if automatic else need
             looked_at.setdefault(phase.rule, []).append((need, _fits(phase, given, need, least)))
     for found in looked_at.values():
         # one line a rule: of its phases with the worst verdict the one that needs the most
@@ -74,6 +76,14 @@ def memory(config: Config, jobs: Jobs) -> Iterator[Finding]:
         if given_mb and need > given_mb * 1e6:
             said = f"about {gigabytes(need)} beside its GPUs, but the profile's mem_mb is {gigabytes(given_mb * 1e6)}; ask for more"
             yield Finding("WRONG", f"node memory of {rule}", said)
+
+
+def _trained(config: Config, phase: Trained) -> int | None:
+    """How many weights of a phase are trained, where that is known and not all; what does not fit is said elsewhere."""
+    try:
+        return trained_weights(config, phase)
+    except InputError:
+        return None
 
 
 _WORSE = ("ok", "note", "WRONG")
@@ -160,7 +170,9 @@ def own_folders(config: Config) -> Iterator[Path]:
 def needed_disk(config: Config) -> float:
     """Bytes that a whole run writes, roughly: models and checkpoints, vectors, text and its noised copies."""
     shapes = {name: shape_of(config, name) for name in used_backbones(config)}
-    trained = sum(phase.times * training_disk(shape, phase) for phase in phases(config) if (shape := shapes[phase.backbone]))
+    trained = sum(
+        phase.times * training_disk(shape, phase, _trained(config, phase)) for phase in phases(config) if (shape := shapes[phase.backbone])
+    )
     hub = [shape for name, shape in shapes.items() if config.backbones[name].kind == "hub"]
     text = {name: _text_bytes(config.corpora[name]) for name in used_corpora(config)}
     vectors = sum(vectors_disk(text[corpus], config.lexicons[name].embeddings.dimensions) for corpus, name in used_lexicons(config))

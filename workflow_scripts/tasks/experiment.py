@@ -19,7 +19,7 @@ from pydantic import TypeAdapter, ValidationError
 from workflow_scripts import registry
 from workflow_scripts.evidence.trivial import Kind
 from workflow_scripts.limits import Positive, Share
-from workflow_scripts.models.families import FAMILIES
+from workflow_scripts.models.families import DEFAULT_FAMILY
 from workflow_scripts.names import undefined
 from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.noise.entry import Noise
@@ -191,6 +191,8 @@ class Trained(NamedTuple):
     """How many are on the disk at a time."""
     times: float
     """How often it is trained: for each seed, and each point of a grid."""
+    adapter: dict[str, Any] | None = None
+    """The adapter whose weights alone are trained, with its settings."""
 
 
 def of_training(rule: str, where: str, backbone: str, training: Training, times: float) -> Trained:
@@ -209,6 +211,7 @@ def of_training(rule: str, where: str, backbone: str, training: Training, times:
         training.loss != "plain",
         min(kept, 1 + training.updates // training.evaluate_every),
         times,
+        training.adapter,
     )
 
 
@@ -356,7 +359,7 @@ def family_in(config: Config, backbone: str) -> str | None:
         if block.kind == "converted":
             return {"encoder": "xlmr", "encoder-decoder": "bart"}.get(block.to or "")
         if block.kind == "small":
-            return block.family or "mbart"
+            return block.family or DEFAULT_FAMILY
     return None
 
 
@@ -440,6 +443,23 @@ def training_adapter() -> TypeAdapter[Training]:
 # problems of an experiment that do not depend on its task
 
 
+def adapter_problems(config: Config, name: str) -> Iterator[str]:
+    """Adapters of phases that have none: of random weights, of what writes at once, and of finetuning a head."""
+    experiment = config.experiments[name]
+    for arm, phase in phases_of(config, experiment):
+        where = f"arms.{arm}" if "adapter" in phase.training else f"experiments.{name}"
+        head = experiment.head and phase.data == "task"
+        if phase.training.get("adapter") and head:
+            yield f"{where}.training.adapter: a head is finetuned with all weights; name the adapter in a phase before it, or leave it out"
+        elif phase.training.get("adapter", getattr(experiment, "training", Training()).adapter) and not head:
+            what = "random weights" if phase.start == "scratch" else f"generator: {phase.generator}"
+            if phase.start == "scratch" or phase.generator != USUAL:
+                yield (
+                    f"{where}.training.adapter: is for models that are there and write piece by piece, not for {what}; set "
+                    "`training: {adapter: null}` in that phase"
+                )
+
+
 def shared_problems(config: Config, name: str) -> Iterator[str]:
     """Arms that are not defined, no arm at all, and generators that do not fit."""
     where, experiment = f"experiments.{name}", config.experiments[name]
@@ -448,6 +468,7 @@ def shared_problems(config: Config, name: str) -> Iterator[str]:
     if not arms_of(config, experiment):
         yield f"{where}.arms: none of the run's arms, {config.run.arms}, is among them"
     yield from generator_problems(config, name)
+    yield from adapter_problems(config, name)
 
 
 def published_problems(where: str, published: list[Published], arms: Iterable[str], testsets: Iterable[str]) -> Iterator[str]:
@@ -527,7 +548,7 @@ def _problems_with_backbone(config: Config, name: str, backbone: str, codes: lis
     arms = [arm for arm in arms_of(config, experiment) if backbone_of(config, experiment, arm) == backbone]
     links = chain(config, backbone)
     writers = [arm for arm in arms if encoder_writes(config, experiment, arm)]
-    if writers and (family := family_in(config, backbone)) and FAMILIES[family].decoder:
+    if writers and (family := family_in(config, backbone)) and registry.entry("family", family).decoder:
         yield f"arms.{writers[0]}.generator: needs an encoder, but backbones.{backbone} has a decoder; take one of family xlmr"
     for each in links:
         kind, block = config.backbones[each].kind, config.backbones[each].pretraining

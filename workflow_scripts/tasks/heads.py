@@ -101,7 +101,7 @@ class Reader:
         mask = padded([torch.ones(len(row), dtype=torch.long) for row, _ in rows], batch_first=True)
         batch = {"input_ids": ids, "attention_mask": mask, "labels": torch.tensor([label for _, (label,) in rows])}
         if not self.is_encoder:
-            decoder = [torch.tensor(decoder_input(row)) for row, _ in rows]
+            decoder = [torch.tensor(decoder_input(row, self.codec.start)) for row, _ in rows]
             batch["decoder_input_ids"] = padded(decoder, batch_first=True, padding_value=pad)
         elif self.has_types:
             ends = (ids == self.tokenizer.sep_token_id).long()

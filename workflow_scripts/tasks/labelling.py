@@ -289,7 +289,7 @@ class WordReader(Reader):
         mask = padded([torch.ones_like(ids) for ids in read], batch_first=True)
         batch = {"input_ids": input_ids, "attention_mask": mask, "labels": labels}
         if self.has_decoder:
-            decoder = [torch.tensor(decoder_input(ids)) for ids, _ in rows]
+            decoder = [torch.tensor(decoder_input(ids, self.codec.start)) for ids, _ in rows]
             batch["decoder_input_ids"] = padded(decoder, batch_first=True, padding_value=pad)
         return batch
 

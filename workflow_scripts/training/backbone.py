@@ -18,7 +18,7 @@ from pydantic import Field
 
 from workflow_scripts import registry
 from workflow_scripts.limits import Positive, Seed
-from workflow_scripts.models.families import family_of
+from workflow_scripts.models.families import DEFAULT_FAMILY, family_of, titles
 from workflow_scripts.stage import InputError, checksums, is_first_process, read_json, run, write_json
 from workflow_scripts.storage import refused_file
 from workflow_scripts.text.corpus import forbidden_keys, leak_key
@@ -29,7 +29,7 @@ from workflow_scripts.training.launching import launch, settings_in
 from workflow_scripts.training.pretraining import Pretraining, Texts, known_family, objective_for, pretrain
 from workflow_scripts.training.ready import made_from, take
 from workflow_scripts.training.settings import Training
-from workflow_scripts.training.small import MAKERS, Small, build_model
+from workflow_scripts.training.small import Small, build_model
 
 
 @dataclass
@@ -45,8 +45,8 @@ class Backbone:
     """`hub`: the commit or tag to load; naming one makes the run repeatable."""
     trim: bool = False
     """`hub`: keep only the pieces that occur in the experiments' text. Saves memory and time; numbers are near, not the same."""
-    family: Literal[tuple(MAKERS)] | None = None  # type: ignore[valid-type]
-    """`small`: an mBART (`mbart`, the default), or an encoder alone, an XLM-R (`xlmr`)."""
+    family: Annotated[str, registry.Named("family")] | None = None
+    """`small`: an mBART (`mbart`, the default), an encoder alone, an XLM-R (`xlmr`), or another family that says how one is made."""
     objective: Annotated[str, registry.Named("objective")] | None = None
     """`small` and `continued`: what it learns by. `denoising` is mBART's, `mlm` that of encoders, `veco` is for encoders that
     become a decoder as well, `translation` reads bitext; by default the family's own."""
@@ -184,7 +184,7 @@ def make_small(settings: Backbone, texts: Texts, job: Job) -> dict:
     """
     if settings.small is None:
         raise InputError("backbone of kind small needs a block `small`")
-    block, family = settings.small, settings.family or "mbart"
+    block, family = settings.small, settings.family or DEFAULT_FAMILY
     origin = made_from(block, family, objective_for(settings.objective, known_family(family)), texts, settings.seed)
 
     def make_start(lines: list[str], folder: Path) -> Path:
@@ -270,9 +270,10 @@ def fetch(
     if not family.decoder:
         about = f"backbone {settings.model!r} is an encoder ({family.model_type})"
         if not encoder_will_do:
+            writers = titles(one for one in registry.entries("family").values() if one.decoder)
             raise InputError(
-                f"{about}, which cannot write text; an mBART is needed for translation and for arms with a pretext phase, "
-                "or an M2M-100 or NLLB. Otherwise let the experiment name `arms` that only finetune"
+                f"{about}, which cannot write text; translation and arms with a pretext phase need one that writes ({writers}). "
+                "Otherwise let the experiment name `arms` that only finetune"
             )
         if settings.trim:
             raise InputError(f"{about}; only a model that writes text can be trimmed, leave `trim` out")
@@ -285,9 +286,7 @@ def fetch(
     elif keep_head or family.decoder:
         network = load_model(local, Training(dropout=0.1), seed=0)
     else:
-        # XLM-R comes without a pooler, and one that is made up here would be another one each time
-        without: dict[str, Any] = {"add_pooling_layer": False} if family.name == "xlmr" else {}
-        network = read_weights(AutoModel, local, **without)
+        network = read_weights(AutoModel, local, **family.bare)
     with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
         if settings.trim:
             if not text:

@@ -33,7 +33,7 @@ def dev_losses(
     totals, labels = [0.0] * len(smoothings), 0
     rows = [row for part in dev for row in part.rows]
     for chosen in by_length([max(map(len, row)) for row in rows], tokens):
-        batch = collate([rows[i] for i in chosen], codec.tokenizer.pad_token_id, codec.form.decoder)
+        batch = collate([rows[i] for i in chosen], codec.tokenizer.pad_token_id, codec.form.decoder, codec.start)
         tensors = {name: tensor.to(network.device) for name, tensor in batch.items()}
         target = tensors.pop("labels")
         with reading_in(precision, network.device):

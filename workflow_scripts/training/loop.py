@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors.torch import save_file
 from torch import distributed
 from transformers import PreTrainedModel, Trainer, TrainingArguments
 from transformers.trainer_callback import PrinterCallback, ProgressCallback
@@ -44,6 +45,9 @@ from workflow_scripts.training.rows import Batches, Dev, Made, Rounds, in_parts
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.watching import Progress, Watch
 
+WEIGHTS = "model.safetensors"
+"""The file of a checkpoint's weights."""
+
 
 def train(
     network: PreTrainedModel,
@@ -66,7 +70,7 @@ def train(
     precision = pick_precision(settings.precision, device)
     updates = Batches(rounds, settings.batch_tokens, settings.updates, seed)
     check_lengths(network, [updates.epoch(0), *(part.rows for part in dev)])
-    to_batch = partial(collate, pad=codec.tokenizer.pad_token_id, decoder=codec.form.decoder)
+    to_batch = partial(collate, pad=codec.tokenizer.pad_token_id, decoder=codec.form.decoder, start=codec.start)
     loss = pick_loss(network, settings, precision)
     parts = parts_of(network, to_batch, loss, updates, settings, folder, seed)
     if taken is not None:
@@ -170,7 +174,7 @@ def fit(
         raise Stopped(f"{watch.stopped}: stopped after update {trainer.state.global_step}; the same call goes on from its checkpoint")
     if is_first_process():
         chosen = chosen_updates(trainer.state.log_history, settings.checkpoint, settings.averaged, watch.by)
-        average_weights(network, [folder / f"checkpoint-{update}" / "model.safetensors" for update in chosen])
+        average_weights(network, [folder / f"checkpoint-{update}" / WEIGHTS for update in chosen])
     return trainer.state.log_history
 
 
@@ -307,6 +311,22 @@ class PhaseTrainer(Trainer):
         elif is_first_process():
             with atomic(Path(str(self.args.output_dir), f"checkpoint-{self.saved}", "trainer_state.json")) as file:
                 json.dump(asdict(self.state), file, indent=2)
+
+    def _save(self, output_dir: str | None = None, state_dict: dict | None = None) -> None:
+        """Of a network with an adapter, a checkpoint has the weights that are trained; the others are those of the start."""
+        if not (names := getattr(self.model, "checkpointed", None)):
+            super()._save(output_dir, state_dict)
+        elif self.args.should_save:
+            folder = Path(output_dir or str(self.args.output_dir))
+            folder.mkdir(parents=True, exist_ok=True)
+            weights = dict(self.model.named_parameters())
+            save_file({name: weights[name].detach().cpu().contiguous() for name in names}, folder / WEIGHTS)
+
+    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
+        if not getattr(self.model, "checkpointed", None):
+            super()._load_from_checkpoint(resume_from_checkpoint, model)
+        else:
+            average_weights(self.model, [Path(resume_from_checkpoint) / WEIGHTS])
 
     def _save_rng_state(self, output_dir: str) -> None:
         """A checkpoint is complete when all processes have written theirs; the first one writes its last file after this."""

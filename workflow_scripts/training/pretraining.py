@@ -30,8 +30,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from workflow_scripts import registry
 from workflow_scripts.limits import Limits, Positive
-from workflow_scripts.models.families import FAMILIES, Family, family_of
-from workflow_scripts.names import instead
+from workflow_scripts.models.families import Family, family_of
 from workflow_scripts.noise.masking import Masking
 from workflow_scripts.noise.rounds import write_rounds
 from workflow_scripts.noise.spans import Noise, denoise
@@ -418,7 +417,5 @@ def measure(model: Path, objective: str, material: Material, training: Training)
 
 
 def known_family(name: str) -> Family:
-    """The family of this name; raises `InputError` for one that is not in the table."""
-    if name not in FAMILIES:
-        raise InputError(f"there is no family {name!r}{instead(name, FAMILIES)}")
-    return FAMILIES[name]
+    """The family of this name; raises `InputError` for one that there is not."""
+    return registry.entry("family", name)

@@ -1,8 +1,9 @@
 """settings: those of one phase of training, shared by all that trains."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
+from workflow_scripts import registry
 from workflow_scripts.limits import AboveZero, Limits, Natural, NotNegative, Positive, ShareBelowOne
 
 
@@ -10,6 +11,10 @@ from workflow_scripts.limits import AboveZero, Limits, Natural, NotNegative, Pos
 class Training:
     """Settings of one phase. The defaults are those of Zan et al., and of their published code where the paper is silent."""
 
+    adapter: Annotated[dict[str, Any] | None, registry.Chosen("adapter")] = None
+    """Train few weights instead of all: `{kind: lora, rank: 16}` (LoRA), `dora`, or an adapter of a plugin. The phase hands on the whole
+    model with the adapter merged into it; the adapter lies beside it, in peft's form. An update that trains few weights wants a higher
+    learning rate, 1e-4 to 1e-3. By default all weights are trained."""
     updates: Positive = 25_000
     """Updates of the weights."""
     batch_tokens: Positive = 8_192

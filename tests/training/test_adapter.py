@@ -1,0 +1,217 @@
+"""Training few weights: LoRA and DoRA, what a phase hands on, going on after a stop, and the adapter's folder."""
+
+import json
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+import torch
+from phases import TINY, assert_same, finetune, phase_files
+from safetensors import safe_open
+from safetensors.torch import load_file
+from tiny_models import small_encoder, small_model
+from transformers import AutoModelForSeq2SeqLM
+
+from workflow_scripts import registry
+from workflow_scripts.models.folders import check_folder
+from workflow_scripts.models.networks import load_network, save_model
+from workflow_scripts.models.search import generate
+from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.models.trimming import trim
+from workflow_scripts.stage import InputError, Stopped, read_json
+from workflow_scripts.text.files import read_lines
+from workflow_scripts.training.adapter import adapt, main, merged
+from workflow_scripts.training.settings import Training
+
+LORA = {"kind": "lora", "rank": 4, "alpha": 8.0, "dropout": 0.1}
+BITFIT = Path("examples/plugins/bitfit.py").resolve()
+
+
+def settings(adapter, **changes):
+    return Training(
+        **{**TINY, "updates": 6, "evaluate_every": 2, "checkpoint": "last", "learning_rate": 0.05, "adapter": adapter, **changes}
+    )
+
+
+@pytest.fixture(scope="module")
+def setup(tmp_path_factory):
+    return phase_files(tmp_path_factory.mktemp("adapter"))
+
+
+@pytest.fixture(scope="module")
+def trained(setup, tmp_path_factory):
+    """A task phase that was trained by LoRA, and its folder."""
+    folder, start = setup
+    out = tmp_path_factory.mktemp("trained")
+    return finetune(folder, start, out, settings(LORA)), out
+
+
+def hypotheses(network, folder, lines):
+    codec = load_codec(folder)
+    return generate(network, codec, codec.encode(lines, "de"), "en", beam_size=2, max_length=20)
+
+
+def scores_of(network, folder, lines):
+    row = torch.tensor(load_codec(folder).encode(lines[:1], "de"))
+    with torch.no_grad():
+        return network(input_ids=row, decoder_input_ids=row).logits
+
+
+def plain(folder):
+    return AutoModelForSeq2SeqLM.from_pretrained(folder).eval()
+
+
+def with_peft(base, adapter):
+    from peft import PeftModel
+
+    return PeftModel.from_pretrained(plain(base), adapter).eval()
+
+
+def test_the_model_is_the_merged_one_and_its_loss_is_the_same(setup, trained):
+    start, (weights, out) = load_file(setup[1] / "model.safetensors"), trained
+    assert weights.keys() == start.keys()
+    moved = {name for name in weights if not torch.equal(weights[name], start[name])}
+    assert moved and all(name.endswith(("_proj.weight", "fc1.weight", "fc2.weight")) for name in moved)
+    said = read_json(out / "training.json")
+    about = said["adapter"]
+    assert (about["kind"], about["settings"]["rank"], about["settings"]["targets"]) == ("lora", 4, None)
+    measured = about["merged"]
+    assert measured["rows"] and measured["nats_before"] == pytest.approx(measured["nats_after"], abs=1e-4)
+    # four and eight matrices of attention, two of feed-forward in each half
+    assert about["trained"] == 4 * (12 * (32 + 32) + 4 * (32 + 64)) < said["parameters"] == plain(setup[1]).num_parameters()
+
+
+def test_checkpoints_have_the_adapters_weights_alone(trained):
+    (file,) = trained[1].glob("checkpoints/*/checkpoint-6/model.safetensors")
+    with safe_open(file, "pt") as weights:
+        names = [*weights.keys()]
+    assert len(names) == 32 and all(".lora_" in name for name in names)
+
+
+def test_plain_peft_opens_the_adapter_on_the_untouched_model(setup, trained):
+    lines = list(read_lines(setup[0] / "dev.de"))[:10]
+    out = trained[1]
+    opened = with_peft(setup[1], out / "adapter").get_base_model()
+    assert hypotheses(opened, setup[1], lines) == hypotheses(plain(out / "model"), out / "model", lines)
+    scores = [scores_of(network, setup[1], lines) for network in (opened, plain(out / "model"), plain(setup[1]))]
+    assert torch.allclose(scores[0], scores[1], atol=1e-4) and not torch.allclose(scores[0], scores[2], atol=1e-2)
+    card = (out / "adapter/README.md").read_text(encoding="utf-8")
+    assert "license: unknown" in card and str(setup[1]) in card and "rank: 4" in card
+    told = read_json(out / "adapter/crossgap.json")
+    assert {"model.safetensors", "config.json"} <= told["base"]["trained_on"]["checksums"].keys() and told["training"]["updates"] == 6
+
+
+def test_an_adapter_of_a_trimmed_model_fits_the_whole_one(setup, tmp_path):
+    folder, start = setup
+    codec, network = load_codec(start), load_network(start, "text", dropout=0.0, attention_dropout=0.0, seed=1)
+    text = [line for name in ("train", "dev") for code in ("de", "en") for line in read_lines(folder / f"{name}.{code}")][:80]
+    kept = trim(network, codec, text, tmp_path / "tokenizer")
+    (tmp_path / "backbone").mkdir()
+    save_model(network, kept.tokenizer, tmp_path / "backbone/model")
+    told = {"kind": "hub", "model": str(start), "revision": None, "checksums": {"model.safetensors": "of the whole"}}
+    (tmp_path / "backbone/backbone.json").write_text(json.dumps(told))
+    finetune(folder, tmp_path / "backbone/model", tmp_path, settings(LORA | {"kind": "dora"}))
+    assert read_json(tmp_path / "adapter/adapter_config.json")["base_model_name_or_path"] == str(start)
+    whole = with_peft(start, tmp_path / "adapter").get_base_model()
+    small = plain(tmp_path / "model")
+    # kept pieces have the same scores, and hypotheses are the same where none but these may be written
+    rows = [codec.encode(text[:4], "de"), load_codec(tmp_path / "model").encode(text[:4], "de")]
+    names = load_codec(tmp_path / "model").tokenizer.convert_ids_to_tokens(range(small.config.vocab_size))
+    places = codec.tokenizer.convert_tokens_to_ids(names)
+    with torch.no_grad():
+        for one, other in zip(*rows, strict=True):
+            large = whole(input_ids=torch.tensor([one]), decoder_input_ids=torch.tensor([one])).logits[..., places]
+            least = small(input_ids=torch.tensor([other]), decoder_input_ids=torch.tensor([other])).logits
+            assert torch.allclose(large, least, atol=1e-4)
+    others = [i for i in range(whole.config.vocab_size) if i not in {*places}]
+    assert others
+    whole.final_logits_bias[:, others] = -1e9
+    assert hypotheses(whole, start, text[:8]) == hypotheses(small, tmp_path / "model", text[:8])
+
+
+def test_a_stopped_phase_goes_on_from_its_checkpoint(setup, trained, tmp_path, monkeypatch):
+    folder, start = setup
+    from workflow_scripts.training.checkpoints import Deadline
+
+    calls = iter(range(100))
+    monkeypatch.setattr(Deadline, "reason", lambda self: "time" if next(calls) == 2 else "")
+    with pytest.raises(Stopped):
+        finetune(folder, start, tmp_path, settings(LORA))
+    assert list(tmp_path.glob("checkpoints/*/checkpoint-*")) and not (tmp_path / "adapter").exists()
+    monkeypatch.undo()
+    assert_same(finetune(folder, start, tmp_path, settings(LORA)), trained[0])
+
+
+def test_all_weights_are_trained_as_before_and_an_old_adapter_goes(setup, trained, tmp_path):
+    shutil.copytree(trained[1] / "adapter", tmp_path / "adapter")
+    finetune(*setup, tmp_path, settings(None, updates=2))
+    assert not (tmp_path / "adapter").exists() and "adapter" not in read_json(tmp_path / "training.json")
+    (described,) = tmp_path.glob("checkpoints/*/phase.json")
+    assert "adapter" not in read_json(described)
+
+
+@pytest.mark.parametrize(
+    "chosen, said",
+    [
+        (
+            {"kind": "lora", "targets": ["query"]},
+            "mBART has no matrix 'query' in its layers; it has k_proj, v_proj, q_proj, out_proj, fc1, fc2",
+        ),
+        ({"kind": "lora", "rank": 64}, r"rank: 64 is more than the 32 that the matrices have \(k_proj 32 × 32,"),
+        ({"kind": "lora", "rang": 64}, "unknown setting"),
+        ({"kind": "lorra"}, "there is no adapter 'lorra', did you mean 'lora'"),
+    ],
+)
+def test_settings_that_do_not_fit_are_one_line(setup, chosen, said):
+    network = load_network(setup[1], "text", dropout=0.0, attention_dropout=0.0, seed=1)
+    with pytest.raises(InputError, match=said):
+        adapt(network, chosen, 1)
+
+
+def test_random_weights_are_refused(setup, tmp_path):
+    with pytest.raises(InputError, match="lora changes little of a model, and random weights need more"):
+        finetune(*setup, tmp_path, settings(LORA), from_scratch=True)
+
+
+@pytest.mark.parametrize("family", ["mbart50", "nllb", "bert", "xlm-roberta"])
+def test_each_family_takes_an_adapter(family, tmp_path):
+    folder = small_encoder(tmp_path, family) if family in ("bert", "xlm-roberta") else small_model(tmp_path, family)
+    network = load_network(folder, "text", dropout=0.0, attention_dropout=0.0, seed=1)
+    names = set(network.state_dict())
+    adapted = adapt(network, {"kind": "lora", "rank": 2}, 1)
+    assert 0 < adapted.trained < sum(weight.numel() for weight in network.parameters()) / 4
+    assert all(".lora_" in name for name in adapted.names)
+    assert set(merged(adapted).state_dict()) == names and all(weight.requires_grad for weight in network.parameters())
+
+
+def test_a_plugin_trains_weights_of_the_model_itself(setup, tmp_path, monkeypatch):
+    monkeypatch.setattr(registry, "_ENTRIES", {kind: {**some} for kind, some in registry._ENTRIES.items()})
+    monkeypatch.setattr(registry, "_PLUGINS", {})
+    registry.load_plugins([str(BITFIT)])
+    start = load_file(setup[1] / "model.safetensors")
+    weights = finetune(*setup, tmp_path, settings({"kind": "bitfit"}))
+    moved = {name for name in weights if not torch.equal(weights[name], start[name])}
+    assert moved and all(name.endswith(".bias") and ".layers." in name for name in moved)
+    assert set(load_file(tmp_path / "adapter/weights.safetensors")) >= moved
+    (described,) = tmp_path.glob("checkpoints/*/phase.json")
+    assert len(read_json(described)["adapter_plugin"]) == 64
+
+
+def test_a_folder_with_an_adapter_names_the_command_that_merges_it(setup, trained, tmp_path):
+    with pytest.raises(InputError) as said:
+        check_folder(trained[1] / "adapter")
+    command = str(said.value).partition("`")[2].partition("`")[0].replace("NEW", str(tmp_path / "new"))
+    subprocess.run(shlex.split(command), check=True)
+    merged_there = load_file(tmp_path / "new/model.safetensors")
+    assert all(torch.allclose(merged_there[name], weight, atol=1e-6) for name, weight in trained[0].items())
+    assert load_codec(tmp_path / "new").encode(["Haus"], "de") == load_codec(setup[1]).encode(["Haus"], "de")
+    with pytest.raises(InputError, match="is no adapter in peft's form"):
+        main(setup[1], tmp_path / "other")
+
+
+def test_a_point_of_a_grid_that_diverged_is_kept(setup, tmp_path):
+    finetune(*setup, tmp_path, settings(LORA, learning_rate=1e6, log_every=1, max_grad_norm=0.0), keep_diverged=True)
+    said = read_json(tmp_path / "training.json")
+    assert said["diverged"] and said["adapter"]["kind"] == "lora" and not (tmp_path / "adapter").exists()

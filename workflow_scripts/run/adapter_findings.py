@@ -1,0 +1,62 @@
+"""adapter_findings: whether adapters fit the models that they are to be trained on, and how many weights they train.
+
+A network is built without numbers, from the sizes in a model's ``config.json`` or in the configuration, and gets the adapter.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from workflow_scripts import registry
+from workflow_scripts.models.families import DEFAULT_FAMILY, family_of
+from workflow_scripts.run.config import Config
+from workflow_scripts.run.findings import Finding, judged
+from workflow_scripts.run.model_findings import located
+from workflow_scripts.stage import InputError
+from workflow_scripts.tasks.experiment import Trained, chain
+
+
+def adapters(config: Config, phases: Iterable[Trained]) -> Iterator[Finding]:
+    """Whether each adapter of the phases fits its backbone, each combination once."""
+    seen: list[tuple[Any, str]] = []
+    for phase in phases:
+        if phase.adapter and (phase.adapter, phase.backbone) not in seen:
+            seen.append((phase.adapter, phase.backbone))
+            yield judged(f"{phase.where}.adapter", _fits, config, phase)
+
+
+def _fits(config: Config, phase: Trained) -> str:
+    kind = (phase.adapter or {})["kind"]
+    trained = trained_weights(config, phase)
+    if trained is None:
+        return f"{kind}; whether it fits {phase.backbone} is known when that model is there"
+    return f"{kind} trains {trained:,} weights of {phase.backbone}"
+
+
+def trained_weights(config: Config, phase: Trained) -> int | None:
+    """How many weights the adapter of a phase trains; None without an adapter, and where the model is not there to be looked at.
+
+    Raises `InputError` as `training.adapter.adapt` does.
+    """
+    from workflow_scripts.training.adapter import adapt
+
+    network = network_of(config, phase.backbone) if phase.adapter else None
+    return adapt(network, phase.adapter or {}, 1).trained if network is not None else None
+
+
+def network_of(config: Config, name: str) -> Any | None:
+    """The network of a backbone without numbers; None where its files are not there."""
+    import torch
+    from transformers import AutoConfig
+
+    from workflow_scripts.models.networks import class_of
+
+    origin = config.backbones[chain(config, name)[-1]]
+    try:
+        with torch.device("meta"):
+            if (small := origin.made_here) and (maker := registry.entry("family", origin.family or DEFAULT_FAMILY).maker):
+                return maker.network(small, small.vocabulary)
+            if folder := located(origin.model or "", origin.revision):
+                return class_of(family_of(folder), "text").from_config(AutoConfig.from_pretrained(folder))
+    except InputError:
+        pass  # preflight says elsewhere what is wrong with the model
+    return None

@@ -1,0 +1,288 @@
+"""adapter: how a model is trained with few weights. The decorator `adapter` registers one.
+
+::
+
+    @adapter("bitfit", label="BitFit", source="Ben Zaken et al. 2022")
+    def bitfit(network):
+        return [name for name, _ in network.named_parameters() if name.endswith("bias")]
+
+The function gets a network and says which weights are trained, all others staying as they are: it returns their names, or a configuration
+of the library `peft`, which adds weights of its own. `training: {adapter: {kind: bitfit}}` takes it.
+
+What a phase hands on is the model as a whole, with the adapter merged into it, so that all that opens models opens it. `save_adapter`
+writes the adapter beside it, in peft's own form where it is one of peft's, with a model card: it is what can be published. The command of
+this module merges such a folder with its model.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from workflow_scripts import registry
+from workflow_scripts.errors import InputError
+from workflow_scripts.stage import checksums, from_plain, read_json, run, to_disk
+
+if TYPE_CHECKING:
+    pass
+
+PARAMETERS = {
+    "network": "the network, with the head of its task; of a model that is only looked at, its weights have sizes but no numbers",
+    "form": "the entry of the model's family: `form.layers` says where its layers are, `form.matrices` where the matrices of each are",
+    "settings": "an instance of the adapter's dataclass",
+}
+"""What the function of an adapter may ask for, by the name of its parameter."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Adapter(registry.Entry):
+    """An entry of the kind `adapter`."""
+
+    make: Callable[..., Any]
+    """A function of what it asks for (`PARAMETERS`) that returns the names of the weights that are trained, or a configuration of peft."""
+    asked: tuple[str, ...]
+    """What the function asks for."""
+
+
+def adapter(name: str, *, label: str = "", source: str = "", settings: type | None = None) -> Callable[[Callable], Callable]:
+    """Register the function that is decorated as an adapter; see the module."""
+
+    def registered(function: Callable) -> Callable:
+        asked = tuple(inspect.signature(function).parameters)
+        if unknown := [each for each in asked if each not in PARAMETERS]:
+            raise InputError(f"adapter {name!r} asks for `{unknown[0]}`; an adapter can ask for {', '.join(PARAMETERS)}")
+        entry = Adapter(name=name, label=label or name, source=source, settings=settings, make=function, asked=asked)
+        registry.register("adapter", entry)
+        return function
+
+    return registered
+
+
+# ---------------------------------------------------------------------------------------------
+# a network with an adapter
+
+
+class Adapted(NamedTuple):
+    """A network with an adapter, which is changed in place."""
+
+    entry: Adapter
+    settings: dict[str, Any]
+    """Its settings, with the defaults of those that are not given."""
+    network: Any
+    wrapped: Any
+    """peft's view of the network; None where some of its own weights are trained."""
+    names: tuple[str, ...]
+    """The weights that are trained."""
+
+    @property
+    def trained(self) -> int:
+        """How many numbers are trained."""
+        weights = dict(self.network.named_parameters())
+        return sum(weights[name].numel() for name in self.names)
+
+    def about(self) -> dict[str, Any]:
+        """What the report says of it."""
+        return {"kind": self.entry.name, "label": self.entry.label, "settings": self.settings, "trained": self.trained}
+
+
+def adapt(network: Any, chosen: Mapping[str, Any], seed: int) -> Adapted:
+    """Have only the weights of an adapter trained, its `chosen` settings as they stand in a configuration; new ones are drawn from `seed`.
+
+    Raises `InputError` for settings that do not fit the network, for names of weights that it does not have, and for an adapter of the
+    output layer, whose matrix the loss reads as it is.
+    """
+    from transformers import set_seed
+
+    from workflow_scripts.models.families import family_of
+
+    entry: Adapter = registry.entry("adapter", chosen["kind"])
+    own = from_plain(entry.settings, {key: value for key, value in chosen.items() if key != "kind"}) if entry.settings else None
+    given = {"network": network, "form": family_of(network.config), "settings": own}
+    made = entry.make(**{each: given[each] for each in entry.asked})
+    set_seed(seed)
+    wrapped = None
+    if isinstance(made, Iterable):
+        wanted, there = {*made}, dict(network.named_parameters())
+        if lost := sorted(map(str, wanted - there.keys())):
+            raise InputError(f"adapter {entry.name!r} names the weight {lost[0]!r}, which the network does not have; it has {some(there)}")
+        for name, weight in there.items():
+            weight.requires_grad_(name in wanted)
+    else:
+        wrapped = _wrapped(entry, network, made)
+    names = tuple(name for name, weight in network.named_parameters() if weight.requires_grad)
+    if not names:
+        raise InputError(f"adapter {entry.name!r} trains no weights of {type(network).__name__}; it returns names of weights")
+    network.checkpointed = names
+    return Adapted(entry, asdict(own) if own else {}, network, wrapped, names)
+
+
+def some(names: Iterable[str]) -> str:
+    """The first five names."""
+    listed = [*names]
+    return ", ".join(listed[:5]) + (", …" if len(listed) > 5 else "")
+
+
+def _wrapped(entry: Adapter, network: Any, config: Any) -> Any:
+    """The network as peft sees it, after its layers have got what peft adds."""
+    from peft import PeftConfig, get_peft_model
+    from peft.tuners.tuners_utils import BaseTunerLayer
+
+    from workflow_scripts.models.families import family_of
+
+    if not isinstance(config, PeftConfig):
+        raise InputError(f"adapter {entry.name!r} returned {config!r}; it returns names of weights, or a configuration of peft")
+    if family_of(network.config).decoder and not config.task_type:
+        config.task_type = "SEQ_2_SEQ_LM"
+    try:
+        wrapped = get_peft_model(network, config)
+    except ValueError as error:
+        raise InputError(f"adapter {entry.name!r} does not fit {type(network).__name__}: {error}") from None
+    if isinstance(network.get_output_embeddings(), BaseTunerLayer):
+        raise InputError(f"adapter {entry.name!r} changes the output layer, whose matrix the loss reads as it is; leave this layer out")
+    return wrapped
+
+
+def merged(adapted: Adapted, finite: bool = True) -> Any:
+    """The network as it was built, with the adapter's weights merged into its own.
+
+    Raises `InputError` where these are not finite and should be.
+    """
+    if adapted.wrapped is not None:
+        try:
+            adapted.wrapped.merge_and_unload(safe_merge=finite)
+        except ValueError as error:
+            raise InputError(f"adapter {adapted.entry.name!r} cannot be merged: {error}") from None
+    for weight in adapted.network.parameters():
+        weight.requires_grad_(True)
+    return adapted.network
+
+
+# ---------------------------------------------------------------------------------------------
+# its folder
+
+FILE = "crossgap.json"
+"""The file in an adapter's folder that says how it was trained."""
+
+
+def save_adapter(adapted: Adapted, start: Path, folder: Path, about: Mapping[str, Any]) -> None:
+    """Write the adapter of the model in `start`, before it is merged, with a model card; the folder is whole or not there."""
+    from safetensors.torch import save_file
+
+    temporary = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(temporary, ignore_errors=True)
+    temporary.mkdir(parents=True)
+    base = base_of(start)
+    if adapted.wrapped is None:
+        weights = dict(adapted.network.named_parameters())
+        save_file({name: weights[name].detach().cpu().contiguous() for name in adapted.names}, temporary / "weights.safetensors")
+    else:
+        config = adapted.wrapped.peft_config["default"]
+        config.base_model_name_or_path, config.revision = base["model"], base["revision"]
+        # by itself peft would ask the hub whether the embeddings are those of the model there, and save them where they were trimmed
+        adapted.wrapped.save_pretrained(temporary, save_embedding_layers=False)
+    told = {**adapted.about(), "base": base, **about}
+    (temporary / FILE).write_text(json.dumps(told, indent=1, ensure_ascii=False), encoding="utf-8")
+    (temporary / "README.md").write_text(card(adapted, base, told), encoding="utf-8")
+    to_disk(temporary)
+    shutil.rmtree(folder, ignore_errors=True)
+    os.replace(temporary, folder)
+
+
+def remove_adapter(folder: Path) -> None:
+    """Remove the adapter that an earlier training has written beside its model; a folder of another kind stays."""
+    if (folder / FILE).is_file():
+        shutil.rmtree(folder)
+
+
+def base_of(start: Path) -> dict[str, Any]:
+    """The model that an adapter was trained on: its name and revision on the hub where it comes from there, and its files' checksums."""
+    report = start.parent / "backbone.json"
+    said = read_json(report) if report.exists() else {}
+    sums = checksums(path for name in ("*.safetensors", "*.json") for path in sorted(start.glob(name)))
+    trained_on = {"folder": str(start), "checksums": {Path(path).name: value for path, value in sums.items()}}
+    if said.get("kind") == "hub":
+        return {"model": said["model"], "revision": said.get("revision"), "trained_on": trained_on, "checksums": said.get("checksums", {})}
+    return {"model": str(start), "revision": None, "trained_on": trained_on, "checksums": {}}
+
+
+def card(adapted: Adapted, base: Mapping[str, Any], told: Mapping[str, Any]) -> str:
+    """The model card."""
+    opened = (
+        f"Open it with `peft`: `PeftModel.from_pretrained(model, FOLDER)`, where `model` is {base['model']}, whole or trimmed."
+        if adapted.wrapped is not None
+        else "`weights.safetensors` has the weights of the model that were trained; `model.load_state_dict(…, strict=False)` puts them in."
+    )
+    settings = "\n".join(f"- {key}: {json.dumps(value)}" for key, value in adapted.settings.items())
+    files = {**base["checksums"], **({} if base["checksums"] else base["trained_on"]["checksums"])}
+    sums = "\n".join(f"- {Path(name).name}: {value}" for name, value in files.items())
+    languages = "".join(f"\n- {code}" for code in told.get("languages", ()))
+    return f"""---
+base_model: {json.dumps(base["model"])}
+library_name: peft
+license: unknown
+language:{languages or " []"}
+---
+
+# An adapter of {base["model"]}
+
+{adapted.entry.label} ({adapted.entry.source or adapted.entry.name}), trained with Crossgap: {told["trained"]:,} weights. {opened}
+
+Base model: {base["model"]}, revision {base["revision"] or "not known"}. SHA-256 of its files:
+
+{sums}
+
+Settings of the adapter:
+
+{settings or "- none"}
+
+Settings of the training: `{FILE}`. The licence is unknown: those of the base model and of the training text decide it.
+"""
+
+
+# ---------------------------------------------------------------------------------------------
+# the command
+
+
+def main(adapter: Path, output: Path, *, base: str = "") -> None:
+    """Merge the adapter in the folder `adapter`, in peft's form, with its model, and write the model that comes out.
+
+    `base` is the model's folder or its id on the hub, by default the one that the adapter names. Raises `InputError` where a folder is no
+    such adapter or model, and where the two do not fit.
+    """
+    import transformers
+    from peft import PeftModel
+
+    from workflow_scripts.models.families import family_of
+    from workflow_scripts.models.folders import check_tokenizer, check_weights
+    from workflow_scripts.models.networks import class_of, read_weights, save_model
+    from workflow_scripts.models.tokenisation import load_tokenizer
+    from workflow_scripts.training.backbone import located
+
+    if not (adapter / "adapter_config.json").is_file():
+        raise InputError(f"{adapter}: has no adapter_config.json, so it is no adapter in peft's form; name a folder that peft has written")
+    named = read_json(adapter / "adapter_config.json")
+    wanted = base or named.get("base_model_name_or_path")
+    if not wanted:
+        raise InputError(f"{adapter}: names no model that it belongs to; name it with --base")
+    folder = Path(located(wanted, None if base else named.get("revision"))[0])
+    check_weights(folder)
+    family = family_of(folder)
+    check_tokenizer(folder, family.tokenizer_files)
+    network = read_weights(class_of(family, "text"), folder, new_head=False, config=transformers.AutoConfig.from_pretrained(folder))
+    try:
+        whole = PeftModel.from_pretrained(network, str(adapter)).merge_and_unload(safe_merge=True)
+    except (RuntimeError, ValueError, KeyError, OSError) as error:
+        said = " ".join(str(error).split())[:200]
+        raise InputError(f"{adapter}: does not fit the model {wanted} ({said}); name its own with --base") from None
+    save_model(whole, load_tokenizer(folder), output)
+    print({"model": str(output), "base": wanted, "parameters": sum(p.numel() for p in whole.parameters())})
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,85 @@
+"""lora: our adapters, low-rank changes of a model's matrices, by the library peft.
+
+LoRA (Hu et al. 2022) adds to a matrix W of n × m weights, which stays as it is, the product B A of two narrow ones, n × r and r × m,
+scaled by α / r. DoRA (Liu et al. 2024) learns the length of each row of the sum as well. By default all matrices of attention and
+feed-forward have one, as both papers advise. Embeddings and output layer have none, so an adapter of a trimmed model fits the whole one.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from workflow_scripts.errors import InputError
+from workflow_scripts.limits import AboveZero, Positive, ShareBelowOne
+from workflow_scripts.training.adapter import adapter
+
+
+@dataclass
+class LowRank:
+    """Settings of LoRA and DoRA."""
+
+    rank: Positive = 16
+    """The width r of the two matrices."""
+    alpha: AboveZero = 32.0
+    """Their product is scaled by alpha / rank."""
+    dropout: ShareBelowOne = 0.0
+    """Dropout of what the two matrices read, beside that of the phase."""
+    targets: list[str] | None = None
+    """Names of the matrices that have an adapter, as `q_proj`; by default all of attention and feed-forward."""
+
+
+@adapter("lora", label="LoRA", source="Hu et al. 2022", settings=LowRank)
+def lora(network: Any, form: Any, settings: LowRank) -> Any:
+    """peft's configuration of LoRA."""
+    return low_rank(network, form, settings, dora=False)
+
+
+@adapter("dora", label="DoRA", source="Liu et al. 2024", settings=LowRank)
+def dora(network: Any, form: Any, settings: LowRank) -> Any:
+    """peft's configuration of DoRA."""
+    return low_rank(network, form, settings, dora=True)
+
+
+def low_rank(network: Any, form: Any, settings: LowRank, *, dora: bool) -> Any:
+    """peft's configuration; raises `InputError` for a matrix that is not there, and a rank that is larger than a matrix."""
+    from peft import LoraConfig
+
+    there = matrices(network, form)
+    if lost := [name for name in settings.targets or () if name not in there]:
+        raise InputError(f"adapter: targets: {form.label} has no matrix {lost[0]!r} in its layers; it has {', '.join(there)}")
+    chosen = {name: there[name] for name in settings.targets or there}
+    if not chosen:
+        raise InputError(f"adapter: targets: names no matrix; {form.label} has {', '.join(there)}")
+    narrow = min(chosen, key=lambda name: min(chosen[name]))
+    if settings.rank > (most := min(chosen[narrow])):
+        sizes = ", ".join(f"{name} {' × '.join(map(str, size))}" for name, size in chosen.items())
+        raise InputError(f"adapter: rank: {settings.rank} is more than the {most} that the matrices have ({sizes}); lower it to {most}")
+    return LoraConfig(
+        r=settings.rank,
+        lora_alpha=settings.alpha,  # type: ignore[arg-type]  # peft divides it, so it may be any number
+        lora_dropout=settings.dropout,
+        target_modules=[*chosen],
+        # heads have layers of the same names
+        exclude_modules=outside(network, form, chosen),
+        use_dora=dora,
+    )
+
+
+def matrices(network: Any, form: Any) -> dict[str, tuple[int, int]]:
+    """The names of the linear layers inside of a network's layers → the size of their weights, the least where sizes differ."""
+    from torch.nn import Linear
+
+    body, found = network.base_model, dict[str, tuple[int, int]]()
+    for place in form.layers.values():
+        for name, module in body.get_submodule(place).named_modules():
+            if isinstance(module, Linear):
+                last = name.split(".")[-1]
+                size = (module.out_features, module.in_features)
+                found[last] = min(found.get(last, size), size, key=min)
+    return found
+
+
+def outside(network: Any, form: Any, names: Iterable[str]) -> list[str]:
+    """The modules of a network that have these names and are in none of its layers."""
+    inside = {id(module) for place in form.layers.values() for module in network.base_model.get_submodule(place).modules()}
+    return [name for name, module in network.named_modules() if name.split(".")[-1] in {*names} and id(module) not in inside]
