@@ -26,6 +26,6 @@ __all__ = [*_WHERE]
 def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module 'crossgap' has no attribute {name!r}; it has {', '.join(_WHERE)}")
-    import importlib
+    from workflow_scripts.registry import import_ours
 
-    return getattr(importlib.import_module(_WHERE[name]), name)
+    return getattr(import_ours(_WHERE[name]), name)

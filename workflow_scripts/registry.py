@@ -37,11 +37,20 @@ BUILT_IN: dict[str, tuple[str, ...]] = {
         "workflow_scripts.evidence.separability",
     ),
     "metric": ("workflow_scripts.evidence.scores",),
+    "task": (
+        "workflow_scripts.tasks.translation",
+        "workflow_scripts.tasks.classification",
+        "workflow_scripts.tasks.labelling",
+        "workflow_scripts.tasks.answering",
+        "workflow_scripts.tasks.ranking",
+        "workflow_scripts.tasks.retrieval",
+        "workflow_scripts.tasks.generation",
+    ),
 }
 """Kind → the modules of ours that register its entries."""
 
-FOLDERS = ("noise", "analysis")
-"""Kinds whose names are names of folders."""
+FOLDERS = ("noise", "analysis", "task")
+"""Kinds whose names are names of folders, or words of a command."""
 
 GROUP = "crossgap.plugins"
 """The group of entry points by which an installed package offers plugins."""
@@ -128,11 +137,17 @@ def entry(kind: str, name: str) -> Any:
 
 
 def _load_built_in(kind: str) -> None:
-    # ours are not the plugin's that happens to ask for them first
-    waiting, _LOADING[:] = _LOADING[:], []
     for module in BUILT_IN.get(kind, ()):
-        importlib.import_module(module)
-    _LOADING[:] = waiting
+        import_ours(module)
+
+
+def import_ours(module: str) -> ModuleType:
+    """Import a module of ours: what it registers is not the plugin's that happens to ask for it first."""
+    waiting, _LOADING[:] = _LOADING[:], []
+    try:
+        return importlib.import_module(module)
+    finally:
+        _LOADING[:] = waiting
 
 
 def _without_plugins() -> str:

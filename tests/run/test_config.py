@@ -17,8 +17,8 @@ from snakemake.utils import update_config
 from workflow_scripts.run import arms, config, inputs
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.crosslingual import switched_into
+from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.tasks.experiment import arms_of, phase_training
-from workflow_scripts.tasks.table import task_of
 
 
 def test_the_shipped_configuration_is_valid():

@@ -16,8 +16,8 @@ from workflow_scripts.report.curves import updates_in_all
 from workflow_scripts.report.headline import headline
 from workflow_scripts.report.study import Study, digits, paired, spread, summary
 from workflow_scripts.stage import read_json
+from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.tasks.experiment import Published
-from workflow_scripts.tasks.table import task_of
 from workflow_scripts.text.files import read_lines
 
 Rows = list[dict[str, Any]]

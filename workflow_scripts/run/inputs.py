@@ -22,6 +22,7 @@ from workflow_scripts.run import analyses
 from workflow_scripts.run.config import Config, backbones_used, data_file, data_used, translators
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks import crosslingual, translation
+from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.tasks.experiment import (
     Phase,
     arm_phases,
@@ -36,7 +37,6 @@ from workflow_scripts.tasks.experiment import (
     seeds_of,
     trains,
 )
-from workflow_scripts.tasks.table import task_of
 from workflow_scripts.text import labelled
 
 

@@ -18,7 +18,6 @@ from workflow_scripts.names import undefined
 from workflow_scripts.tasks.experiment import (
     Experiment,
     Phase,
-    Task,
     Trained,
     arms_of,
     backbone_of,
@@ -389,26 +388,3 @@ def _dictionary_problems(config: Config, name: str) -> Iterator[str]:
                     f"lexicons.{used}.dictionary: {code}-{other} is missing, which {where} needs for its texts in {other}; "
                     f"give a file of word pairs (MUSE's format), or name the languages to switch into in {where}.into"
                 )
-
-
-def crosslingual_task(settings: type[CrossLingual], key: str, answers: Any, rule: str, unit: str = "text") -> Task:
-    """The entry of a task with labels in the table: `rule` finetunes for it, by the settings under the experiment's `key`.
-
-    A `unit` of its text (text, word, question or query) has a label.
-    """
-    return Task(
-        settings=settings,
-        text="labelled",
-        answers=answers,
-        length="epochs",
-        languages=languages,
-        trained_languages=trained_languages,
-        training_text=training_text,
-        held_out_text=held_out_text,
-        lexicons=lexicons,
-        results=results,
-        problems=problems_with(key, unit),
-        phases=phases_with(rule, key),
-        rules={"pretext": "training.micro_batch_tokens", rule: f"{key}.micro_batch"},
-        grid=key,
-    )
