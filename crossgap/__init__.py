@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from workflow_scripts.evidence.layerwise import analysis as analysis
     from workflow_scripts.evidence.metric import metric as metric
     from workflow_scripts.noise.entry import noise as noise
+    from workflow_scripts.tasks.own import task as task
     from workflow_scripts.training.objective import objective as objective
     from workflow_scripts.training.objective import rows_objective as rows_objective
 
@@ -17,6 +18,7 @@ _WHERE = {
     "noise": "workflow_scripts.noise.entry",
     "objective": "workflow_scripts.training.objective",
     "rows_objective": "workflow_scripts.training.objective",
+    "task": "workflow_scripts.tasks.own",
 }
 """Public name → the module that has it; imported where it is asked for, so that a plugin loads no more than it uses."""
 

@@ -128,7 +128,7 @@ def test_a_model_reads_as_the_chosen_point_was_finetuned(text, tmp_path):
     (tmp_path / "choice.json").write_text(json.dumps({"seed": 1, "phases": {"finetune": chosen}}))
     for name, given in (("itself", {"settings": Labelling(parts="encoder")}), ("chosen by grid", {"choice": tmp_path / "choice.json"})):
         model, test = tmp_path / "chosen/model", (text / "dev.tsv",)
-        labelling.predict(model, test, tmp_path / name, testsets=("en",), languages=("en",), **{"settings": Labelling(), **given})
+        labelling.predict(model, test, tmp_path / name, testsets=("en",), languages=("en",), train=text / "train.tsv", **given)
     one, other = ((tmp_path / name / "en.hyp").read_bytes() for name in ("itself", "chosen by grid"))
     assert one == other
 

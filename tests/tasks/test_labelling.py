@@ -213,7 +213,9 @@ def test_a_tag_that_the_model_has_not_learnt_is_refused(models, text, tmp_path):
     folder = run(models, text, tmp_path, "xlm-roberta")
     (tmp_path / "x.tsv").write_text("FOO\tword\t\n")
     with pytest.raises(InputError, match=r"x\.tsv, line 1: the label 'FOO' is none of"):
-        labelling.predict(folder / "model", (tmp_path / "x.tsv",), tmp_path / "y", testsets=("x",), languages=("en",), settings=Labelling())
+        labelling.predict(
+            folder / "model", (tmp_path / "x.tsv",), tmp_path / "y", testsets=("x",), languages=("en",), train=text / "train.tsv"
+        )
 
 
 def test_named_entities_are_judged_by_f1(models, tmp_path):

@@ -242,7 +242,10 @@ def head_task(
 
 
 def commands(task: HeadTask) -> dict[str, Callable[..., None]]:
-    """The commands of a task, as `stage.run` takes them."""
+    """The commands of a task, as `stage.run` takes them. Raises `InputError` for a task without a head."""
+    if not task.has_head:
+        known = ", ".join(name for name, each in registry.entries("task").items() if each.has_head)
+        raise InputError(f"--task: {task.name} finetunes no head; those that do: {known}")
     return {
         "finetune": _of(finetune, task, settings=task.told),
         "predict": _of(predict, task, settings=task.finetuning),
@@ -258,7 +261,9 @@ def _of(function: Callable[..., None], task: HeadTask, **types: Any) -> Callable
         function(task, *given, **named)
 
     _, *parameters = inspect.signature(function).parameters.values()
-    command.__signature__ = inspect.Signature([each.replace(annotation=hints[each.name]) for each in parameters])  # type: ignore[attr-defined]
+    own = [each.replace(annotation=hints[each.name]) for each in parameters]
+    own = [each.replace(default=types[each.name]()) if each.default is None and each.name in types else each for each in own]
+    command.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
     command.__annotations__ = {name: hint for name, hint in hints.items() if name != "task"}
     command.__doc__ = function.__doc__
     return command
@@ -335,16 +340,18 @@ def predict(
     train: Path | None = None,
     choice: Path | None = None,
     threads: int = 0,
-    settings: Any,
+    settings: Any = None,
 ) -> None:
     """Answer the examples of all test sets; write into `folder` each one's answers, a line each (``NAME.hyp``), and ``NAME.scores.json``.
 
     `examples`, `testsets` and `languages` are of one order; a model may read a language as a tag. `labels` are those that were learnt, by
     default the model's own; `choice` is what a grid chose (`with_choice`). The trivial baseline of some tasks is learnt from the table
     `train`. The model is loaded once, and the rows of all are batched by length. Raises `InputError` for a true label that is none of
-    `labels`.
+    `labels`, and where there is no `train` for such a baseline.
     """
-    settings = with_choice(settings, choice)
+    settings = with_choice(settings or task.finetuning(), choice)
+    if task.baseline_learns and train is None:
+        raise InputError(f"--train: is missing; the trivial baseline of {task.name} is learnt from the table of the training text")
     if threads:
         torch.set_num_threads(threads)
     reader = task.reader(model, settings, "")
