@@ -5,6 +5,7 @@ The modules of the tasks register theirs by `register_task`; most of the entry o
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Union
@@ -131,8 +132,10 @@ class OfItsTask:
     """
 
     def kinds(self) -> list[type[AnyExperiment]]:
-        """The settings of all tasks, each once."""
-        return list(dict.fromkeys(task.settings for task in registry.entries("task").values()))
+        """The settings of all tasks, each once, in the same order whichever module was imported first."""
+        ours = dict(zip(registry.BUILT_IN["task"], itertools.count()))
+        kinds = dict.fromkeys(task.settings for task in registry.entries("task").values())
+        return sorted(kinds, key=lambda kind: ours.get(kind.__module__, len(ours)))
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         """Pydantic's schema of a block."""
