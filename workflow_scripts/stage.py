@@ -45,12 +45,11 @@ def run(main: Any, of: str = "") -> None:
         # `--help | head` ends as other programs do
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
     if of:
-        if not (named := arguments[arguments.index(f"--{of}") + 1 :][:1] if f"--{of}" in arguments else []):
-            sys.exit(f"error: --{of} NAME says of which {of} the command is: {', '.join(registry.entries(of))}")
-        at = arguments.index(f"--{of}")
-        arguments[at : at + 2] = []
+        at = arguments.index(f"--{of}") if f"--{of}" in arguments[:-1] else len(arguments)
         try:
-            main = main(*named)
+            if at == len(arguments):
+                raise InputError(f"--{of} NAME says of which {of} the command is: {', '.join(registry.entries(of))}")
+            main, arguments = main(arguments[at + 1]), arguments[:at] + arguments[at + 2 :]
         except InputError as reason:
             sys.exit(f"error: {reason}")
     if isinstance(main, dict):

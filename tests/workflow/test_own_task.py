@@ -113,7 +113,7 @@ def test_a_changed_task_makes_its_own_jobs_anew_alone(folder):
     [
         (
             ("    loss=squared_error", "    loss=lambda sums: sums"),
-            "`loss` asks for `sums`; it can ask for outputs, numbers, labels, settings",
+            "`loss` asks for `sums`; it can ask for outputs, labels, settings, numbers",
         ),
         (('"similarity",', '"ranking",'), "task 'ranking': the name is taken by Crossgap itself"),
         (('"similarity",', '"../x",'), "names are letters, digits"),

@@ -7,7 +7,6 @@ are in `spans`. The commands are those of `head`; scores are F1 and exact match,
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -68,15 +67,8 @@ def predictions(network: Any, reader: Any, parts: list[Part], precision: str, ab
         first += len(part.examples)
     marked = mark(network, reader, windows, about.settings.longest_answer, precision)
     spans, losses = iter(marked.spans), iter(marked.losses)
-    found = []
-    for part in parts:
-        own = [next(losses) for _ in part.windows]
-        found.append(Answered([next(spans) for _ in part.examples], partial(_mean, own)))
-    return found
-
-
-def _mean(losses: list[float]) -> float:
-    return float(np.mean(losses))
+    means = [float(np.mean([next(losses) for _ in part.windows])) for part in parts]
+    return [Answered([next(spans) for _ in part.examples], lambda mean=mean: mean) for part, mean in zip(parts, means, strict=True)]
 
 
 def measure(settings: Any, text: Any) -> Measure:

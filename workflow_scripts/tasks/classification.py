@@ -19,8 +19,8 @@ from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.stage import run
 from workflow_scripts.tasks.entry import Measure
 from workflow_scripts.tasks.finetuning import TextHeadSettings
-from workflow_scripts.tasks.head import About, Answered, Part, commands, head_task
-from workflow_scripts.tasks.heads import Reader, label_scores, load_text_head
+from workflow_scripts.tasks.head import About, Answered, Part, commands, head_task, logits_of
+from workflow_scripts.tasks.heads import Reader, load_text_head
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.files import write_lines
 from workflow_scripts.training.launching import launch
@@ -48,8 +48,7 @@ def predictions(network: Any, reader: Any, parts: list[Part], precision: str, ab
             lambda: float((best != truth).float().mean()),
         )
 
-    outputs = label_scores(network, reader, [row for part in parts for row in part.rows], precision)
-    return [answered(*one) for one in zip(parts, outputs.split([len(part.rows) for part in parts]), strict=True)]
+    return [answered(*one) for one in logits_of(network, reader, parts, precision)]
 
 
 def counts(examples: list[Example], given: list[str], code: str, about: About) -> np.ndarray:

@@ -37,7 +37,7 @@ from workflow_scripts.stage import from_plain, run, write_json
 from workflow_scripts.tasks import crosslingual
 from workflow_scripts.tasks.entry import Measure, Parts, Task, register_task
 from workflow_scripts.tasks.finetuning import Batches, HeadSettings, Prepared, Told, finetune_head, mean_of, some_of, with_choice
-from workflow_scripts.tasks.heads import Reader, summed_loss
+from workflow_scripts.tasks.heads import Reader, label_scores, summed_loss
 from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.text.words import count_words
@@ -191,7 +191,7 @@ def head_task(
     called = "".join(word.capitalize() for word in key.split("_"))
 
     def problems(config: Config, experiment: str) -> Iterator[str]:
-        yield from crosslingual.problems_with(key, unit)(config, experiment)
+        yield from crosslingual.problems(config, experiment, unit)
         yield from more_problems(config, experiment)
 
     told: list[Any] = [(named, list[str])] if named else []
@@ -225,7 +225,7 @@ def head_task(
         lexicons=crosslingual.lexicons,
         results=crosslingual.results,
         problems=problems,
-        phases=crosslingual.phases_with("head_finetune", key),
+        phases=crosslingual.phases,
         rules={"pretext": "training.micro_batch_tokens", "head_finetune": f"{key}.micro_batch"},
         grid=key,
         parts={**PARTS, **(parts or {})},
@@ -401,6 +401,12 @@ def compare_arms(
 
 # ---------------------------------------------------------------------------------------------
 # text
+
+
+def logits_of(network: Any, reader: Reader, parts: list[Part], precision: str) -> list[tuple[Part, torch.Tensor]]:
+    """Each part with what a head for whole texts gives of it (rows × labels); the rows of all parts are batched together."""
+    found = label_scores(network, reader, [row for part in parts for row in part.rows], precision)
+    return list(zip(parts, found.split([len(part.rows) for part in parts]), strict=True))
 
 
 def part_of(reader: Any, examples: list[Example], code: str, labels: list[str]) -> Part:

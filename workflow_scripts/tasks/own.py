@@ -30,8 +30,8 @@ from workflow_scripts.errors import InputError
 from workflow_scripts.evidence.average import Score, scores_beside
 from workflow_scripts.tasks.entry import Measure
 from workflow_scripts.tasks.finetuning import TextHeadSettings
-from workflow_scripts.tasks.head import About, Answered, Part, head_task
-from workflow_scripts.tasks.heads import Reader, label_scores, load_text_head
+from workflow_scripts.tasks.head import About, Answered, Part, head_task, logits_of
+from workflow_scripts.tasks.heads import Reader, load_text_head
 from workflow_scripts.text.examples import Example
 
 if TYPE_CHECKING:
@@ -39,18 +39,14 @@ if TYPE_CHECKING:
 
     from workflow_scripts.run.config import Config
 
+_OF_THE_HEAD = {
+    "outputs": "what the head gives, a tensor of examples × labels, or × `width`",
+    "labels": "all labels, in order",
+    "settings": "the settings of the head",
+}
 PARAMETERS = {
-    "loss": {
-        "outputs": "what the head gives, a tensor of examples × labels, or × `width`",
-        "numbers": "the number of each example's right label, a tensor",
-        "labels": "all labels, in order",
-        "settings": "the settings of the head",
-    },
-    "answer": {
-        "outputs": "what the head gives, a tensor of examples × labels, or × `width`",
-        "labels": "all labels, in order",
-        "settings": "the settings of the head",
-    },
+    "loss": {**_OF_THE_HEAD, "numbers": "the number of each example's right label, a tensor"},
+    "answer": _OF_THE_HEAD,
     "counts": {
         "truth": "the right label of each example, of the type `kind`",
         "given": "the answer to each example, of the type `kind`",
@@ -154,8 +150,7 @@ def task(
             numbers = torch.tensor([number for _, (number,) in part.rows])
             return Answered(given, lambda: float(losses(logits, numbers, about).mean()))
 
-        found = label_scores(network, reader, [row for part in parts for row in part.rows], precision)
-        return [answered(*one) for one in zip(parts, found.split([len(part.rows) for part in parts]), strict=True)]
+        return [answered(*one) for one in logits_of(network, reader, parts, precision)]
 
     def counted(examples: list[Example], given: list[Any], code: str, about: About) -> np.ndarray:
         truth = [kind(example.label) for example in examples]

@@ -26,8 +26,8 @@ from workflow_scripts.limits import AboveZero, Positive
 from workflow_scripts.stage import run
 from workflow_scripts.tasks.entry import Measure
 from workflow_scripts.tasks.finetuning import TextHeadSettings
-from workflow_scripts.tasks.head import About, Answered, Part, commands, head_task
-from workflow_scripts.tasks.heads import Reader, label_scores, load_text_head, summed_loss
+from workflow_scripts.tasks.head import About, Answered, Part, commands, head_task, logits_of
+from workflow_scripts.tasks.heads import Reader, load_text_head, summed_loss
 from workflow_scripts.text.examples import Example
 from workflow_scripts.training.launching import launch
 
@@ -86,8 +86,7 @@ def predictions(network: Any, reader: Any, parts: list[Part], precision: str, ab
             return Answered(given, lambda: math.nan, error=lambda: math.nan)
         return Answered(given, lambda: float(loss(SimpleNamespace(logits=logits), numbers)))
 
-    outputs = label_scores(network, reader, [row for part in parts for row in part.rows], precision)
-    return [answered(*one) for one in zip(parts, outputs.split([len(part.rows) for part in parts]), strict=True)]
+    return [answered(*one) for one in logits_of(network, reader, parts, precision)]
 
 
 def measure(settings: Any, text: Any) -> Measure:
