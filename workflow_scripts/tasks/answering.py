@@ -67,8 +67,12 @@ def predictions(network: Any, reader: Any, parts: list[Part], precision: str, ab
         first += len(part.examples)
     marked = mark(network, reader, windows, about.settings.longest_answer, precision)
     spans, losses = iter(marked.spans), iter(marked.losses)
-    means = [float(np.mean([next(losses) for _ in part.windows])) for part in parts]
-    return [Answered([next(spans) for _ in part.examples], lambda mean=mean: mean) for part, mean in zip(parts, means, strict=True)]
+
+    def answered(part: Part) -> Answered:
+        loss = float(np.mean([next(losses) for _ in part.windows]))
+        return Answered([next(spans) for _ in part.examples], lambda: loss)
+
+    return [answered(part) for part in parts]
 
 
 def measure(settings: Any, text: Any) -> Measure:
