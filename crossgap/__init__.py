@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from workflow_scripts.models.families import family as family
     from workflow_scripts.models.makers import Maker as Maker
     from workflow_scripts.noise.entry import noise as noise
+    from workflow_scripts.tasks.own import task as task
     from workflow_scripts.training.adapter import adapter as adapter
     from workflow_scripts.training.generator import generator as generator
     from workflow_scripts.training.method import Method as Method
@@ -31,6 +32,7 @@ _WHERE = {
     "objective": "workflow_scripts.training.objective",
     "register_engine": "workflow_scripts.models.engine",
     "rows_objective": "workflow_scripts.training.objective",
+    "task": "workflow_scripts.tasks.own",
 }
 """Public name → the module that has it; imported where it is asked for, so that a plugin loads no more than it uses."""
 
@@ -40,6 +42,6 @@ __all__ = [*_WHERE]
 def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module 'crossgap' has no attribute {name!r}; it has {', '.join(_WHERE)}")
-    import importlib
+    from workflow_scripts.registry import import_ours
 
-    return getattr(importlib.import_module(_WHERE[name]), name)
+    return getattr(import_ours(_WHERE[name]), name)

@@ -28,7 +28,7 @@ from workflow_scripts.run.inputs import as_json, flags
 from workflow_scripts.run.loading import check_files, located, with_nulls
 from workflow_scripts.run.partitions import gpu_here
 from workflow_scripts.stage import InputError, atomic, resource
-from workflow_scripts.tasks.table import task_name, task_of
+from workflow_scripts.tasks.entry import task_name, task_of
 from workflow_scripts.text.files import missing_file
 
 if workflow.modifier.path_modifier.prefix:

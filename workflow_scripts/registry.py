@@ -41,11 +41,20 @@ BUILT_IN: dict[str, tuple[str, ...]] = {
     "engine": ("workflow_scripts.models.engines",),
     "generator": ("workflow_scripts.training.writing",),
     "metric": ("workflow_scripts.evidence.scores",),
+    "task": (
+        "workflow_scripts.tasks.translation",
+        "workflow_scripts.tasks.classification",
+        "workflow_scripts.tasks.labelling",
+        "workflow_scripts.tasks.answering",
+        "workflow_scripts.tasks.ranking",
+        "workflow_scripts.tasks.retrieval",
+        "workflow_scripts.tasks.generation",
+    ),
 }
 """Kind → the modules of ours that register its entries."""
 
-FOLDERS = ("noise", "analysis")
-"""Kinds whose names are names of folders."""
+FOLDERS = ("noise", "analysis", "task")
+"""Kinds whose names are names of folders, or words of a command."""
 
 GROUP = "crossgap.plugins"
 """The group of entry points by which an installed package offers plugins."""
@@ -139,7 +148,8 @@ def _check_settings(kind: str, entry: Entry) -> None:
         return
     if not (isinstance(entry.settings, type) and is_dataclass(entry.settings)):
         raise InputError(f"{kind} {entry.name!r}: `settings` is {entry.settings!r}; it must be a class with @dataclass above it")
-    for each in fields(entry.settings):
+    # those of a task are the whole block of an experiment, which names its corpus and backbone
+    for each in fields(entry.settings) if kind != "task" else ():
         if each.default is MISSING and each.default_factory is MISSING:
             raise InputError(f"{kind} {entry.name!r}: the setting `{each.name}` has no default; give it one, as in `{each.name}: int = 3`")
 
@@ -159,11 +169,15 @@ def entry(kind: str, name: str) -> Any:
 
 
 def _load_built_in(kind: str) -> None:
-    # ours are not the plugin's that happens to ask for them first
+    for module in BUILT_IN.get(kind, ()):
+        import_ours(module)
+
+
+def import_ours(module: str) -> ModuleType:
+    """Import a module of ours: what it registers is not the plugin's that happens to ask for it first."""
     waiting, _LOADING[:] = _LOADING[:], []
     try:
-        for module in BUILT_IN.get(kind, ()):
-            importlib.import_module(module)
+        return importlib.import_module(module)
     finally:
         _LOADING[:] = waiting
 

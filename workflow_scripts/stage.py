@@ -32,9 +32,10 @@ from workflow_scripts.storage import refused_file
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def run(main: Any) -> None:
+def run(main: Any, of: str = "") -> None:
     """Run `main` with the arguments of the command line; `main` is a function, or a mapping from subcommand to function.
 
+    Commands `of` a kind of entries are made by `main` for the entry whose name stands behind a flag of that kind: ``--task NAME``.
     Behind `--plugins` stand plugins to load (see `registry`); the environment may name more.
     On an `InputError`, on `Stopped` and where the system refuses a file, the process ends with status 1 and one line on standard error. Any
     other exception is a bug and shows its traceback.
@@ -43,6 +44,14 @@ def run(main: Any) -> None:
     if {"--help", "-h"} & {*arguments} and sys.stdout is sys.__stdout__:
         # `--help | head` ends as other programs do
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+    if of:
+        at = arguments.index(f"--{of}") if f"--{of}" in arguments[:-1] else len(arguments)
+        try:
+            if at == len(arguments):
+                raise InputError(f"--{of} NAME says of which {of} the command is: {', '.join(registry.entries(of))}")
+            main, arguments = main(arguments[at + 1]), arguments[:at] + arguments[at + 2 :]
+        except InputError as reason:
+            sys.exit(f"error: {reason}")
     if isinstance(main, dict):
         if not arguments or arguments[0] not in main:
             usage = f"usage: {Path(sys.argv[0]).stem} {{{','.join(main)}}} [--help]"

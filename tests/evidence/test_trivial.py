@@ -2,8 +2,8 @@
 
 import pytest
 
+from workflow_scripts import registry
 from workflow_scripts.evidence.trivial import main
-from workflow_scripts.tasks.table import TASKS
 from workflow_scripts.text.files import read_lines
 
 
@@ -27,5 +27,5 @@ def test_sentences_of_a_document_are_known(tmp_path):
 
 
 def test_only_a_translation_is_compared_with_its_source():
-    kinds = {name: task.trivial for name, task in TASKS.items() if task.answers == "text"}
+    kinds = {name: task.trivial for name, task in registry.entries("task").items() if task.answers == "text"}
     assert kinds.pop("translation") == "copy" and {*kinds.values()} == {"first_sentence"}

@@ -122,10 +122,8 @@ def head(folder: Path, device: str, module: Any, start: Path, text: Path, block:
         module.finetune(Job(start, *outputs), train=(text / "train.tsv",), dev=(text / "dev.tsv",), settings=settings(here))
         found.append(columns(place / "curve.tsv", "loss", "dev_loss"))
         model, predictions = folder / "reference/model", place / "predictions"
-        if module is labelling:
-            module.predict(model, text / "train.tsv", (text / "en.tsv",), predictions, testsets=("en",), languages=("en",), settings=here)
-        else:
-            module.predict(model, (text / "en.tsv",), predictions, testsets=("en",), languages=("en",), settings=here, **told)
+        named = {"testsets": ("en",), "languages": ("en",), "train": text / "train.tsv"}
+        module.predict(model, (text / "en.tsv",), predictions, **named, settings=here, **told)
     near(*found, 5e-3, 0)
     assert len(found[0]["dev_loss"]) == 2
     one, other = (place / "predictions/en.hyp" for place in (folder / "reference", folder / "device"))
@@ -151,7 +149,7 @@ def classifying(folder: Path, device: str) -> None:
         start,
         folder,
         block,
-        lambda here: classification.Finetuning(language="en", epochs=2, labels=["Writer", "Calc"], classification=here),
+        lambda here: classification.CLASSIFICATION.told(language="en", epochs=2, labels=["Writer", "Calc"], classification=here),
     )
     tables = [
         [line.split("\t") for line in read_lines(folder / place / "predictions/en.probabilities.tsv")] for place in ("reference", "device")
@@ -191,7 +189,7 @@ def tagging(folder: Path, device: str) -> None:
         small_encoder(folder, "bert"),
         text,
         block,
-        lambda here: labelling.Tagging(language="en", epochs=2, labels=tags, labelling=here),
+        lambda here: labelling.LABELLING.told(language="en", epochs=2, labels=tags, labelling=here),
     )
 
 
@@ -210,7 +208,7 @@ def marking(folder: Path, device: str) -> None:
         small_encoder(folder, "xlm-roberta"),
         text,
         block,
-        lambda here: answering.Asking(language="en", epochs=2, answering=here),
+        lambda here: answering.ANSWERING.told(language="en", epochs=2, answering=here),
     )
 
 
@@ -231,8 +229,8 @@ def grading(folder: Path, device: str) -> None:
         start,
         text,
         block,
-        lambda here: ranking.Grading(language="en", epochs=2, grades=grades, ranking=here),
-        grades=tuple(grades),
+        lambda here: ranking.RANKING.told(language="en", epochs=2, grades=grades, ranking=here),
+        labels=tuple(grades),
     )
 
 

@@ -53,11 +53,11 @@ def test_cost_sums_benchmarks_and_takes_missing_ones(tmp_path):
     put(backbone, {**read_json(backbone), "device": "cuda:0", "processes": 4})
     for job in ("training/demo/mask.seed1.finetune", "decoding/demo/mask.seed1.pages", "decoding/demo/csr.seed1.pages", "backbone/small"):
         put(root / f"benchmarks/{job}.tsv", header + "1800\t0:30:00\t500\t-\n")
-    put(root / "benchmarks/classification/demo/significance.tsv", header + "1800\t0:30:00\t500\t-\n")
+    put(root / "benchmarks/heads/demo/significance.tsv", header + "1800\t0:30:00\t500\t-\n")
     text = plain(report(root, tmp_path)[0])
     assert "finetune 2 1,810 0.010 500 4.00" in text and "pretext 1 5 0.005 200 0.00" in text
     assert "decoding 2 3,600 0.000 500 0.50" in text and "backbone 1 1,800 0.000 500 2.00" in text
-    assert "classification_significance 1 1,800 0.000 500 0.00" in text
+    assert "head_significance 1 1,800 0.000 500 0.00" in text
 
 
 def test_gpu_hours_of_jobs_whose_models_are_not_trained_here(tmp_path):

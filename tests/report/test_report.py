@@ -12,10 +12,10 @@ from invented import ARMS, configuration, plain, put, report, results
 from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.report.comparison import contrast
 from workflow_scripts.report.exhibits import marked
-from workflow_scripts.report.shown import PARTS
 from workflow_scripts.report.study import evenly, signed, summary
 from workflow_scripts.report.zero_shot import zero_shot
 from workflow_scripts.stage import InputError
+from workflow_scripts.tasks.translation import PARTS
 
 
 def test_numbers_come_out_in_both_files(page):

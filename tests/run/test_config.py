@@ -18,8 +18,8 @@ from workflow_scripts.report.study import configured
 from workflow_scripts.run import arms, config, inputs
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.crosslingual import switched_into
+from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.tasks.experiment import arms_of, phase_training
-from workflow_scripts.tasks.table import task_of
 
 
 def test_the_shipped_configuration_is_valid():
@@ -170,7 +170,7 @@ def test_the_task_chooses_the_kind_of_experiment(tmp_path):
 def test_a_grid_of_a_head_has_numbers_where_yaml_has_strings():
     loaded = config.load(classified("experiments/help-modules/classification/learning_rate", ["1e-5", "3e-5"]))
     w = SimpleNamespace(experiment="help-modules", arm="finetune-10e.grid1", seed="1")
-    assert json.loads(arms.classification_settings(loaded, w))["classification"]["learning_rate"] == 3e-5
+    assert json.loads(arms.finetuning_settings(loaded, w))["classification"]["learning_rate"] == 3e-5
     assert all(
         trained.batch_tokens for trained in task_of(loaded.experiments["help-modules"]).phases(loaded, "help-modules", loaded.run.arms)
     )

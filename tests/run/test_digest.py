@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import warm
 import yaml
+from snakemake.utils import update_config
 from tqdm import tqdm
 
 from workflow_scripts.run.config import load
@@ -405,8 +406,6 @@ def test_many_failures_are_told_in_short(tmp_path):
         ("representation_backbone", {"experiment": "e"}, "lower experiments.e.representation.batch_tokens"),
         ("decoding", {"experiment": "e"}, "lower experiments.e.decoding.batch_tokens"),
         ("mapping", {"lexicon": "l"}, "set-resources: mapping: mem_mb in /etc/lab/config.yaml"),
-        ("classification_finetune", {"experiment": "e"}, "set experiments.e.classification.micro_batch in the configuration"),
-        ("labelling_finetune", {"experiment": "e"}, "set experiments.e.labelling.micro_batch in the configuration"),
     ],
 )
 def test_the_key_to_change_is_the_jobs_own(rule, wildcards, key):
@@ -414,13 +413,17 @@ def test_the_key_to_change_is_the_jobs_own(rule, wildcards, key):
     assert why == "out of memory" and key in way
 
 
-@pytest.mark.parametrize("file", ["rules/classification.smk", "rules/labelling.smk"])
-def test_micro_batch_is_named_for_the_jobs_that_heed_it_alone(file):
-    rules = re.findall(r"^rule (\w+):", Path(file).read_text(encoding="utf-8"), flags=re.MULTILINE)
+@pytest.mark.parametrize("recipe, task", [("inference", "classification"), ("labelling", "labelling")])
+def test_micro_batch_is_named_for_the_jobs_that_heed_it_alone(recipe, task):
+    raw = yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8"))
+    update_config(raw, yaml.safe_load(Path(f"config/{recipe}.yaml").read_text("utf-8")))
+    config = load(raw)
+    name = next(name for name, experiment in config.experiments.items() if experiment.task == task)
+    rules = re.findall(r"^rule (\w+):", Path("rules/heads.smk").read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert len(rules) > 2
     for rule in rules:
-        _, way = diagnose(Failure(rule, {"experiment": "e"}, "SLURM status is: 'OUT_OF_MEMORY'", [], False), [])
-        assert ("micro_batch" in way) == rule.endswith("_finetune"), (rule, way)
+        _, way = diagnose(Failure(rule, {"experiment": name}, "SLURM status is: 'OUT_OF_MEMORY'", [], False), [], config)
+        assert (f"set experiments.{name}.{task}.micro_batch in" in way) == rule.endswith("_finetune"), (rule, way)
 
 
 @pytest.mark.parametrize(

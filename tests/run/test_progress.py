@@ -185,7 +185,7 @@ def test_the_time_left_is_told_once_a_training_says_how_fast_it_is():
     assert progress.training_left(a_run()) == (3000 + 4000) / 10
     # the arms side by side, but not the backbone; more places than arms are of no use
     assert progress.training_left(a_run(at_once=2)) == progress.training_left(a_run(at_once=8)) == (3000 + 2000) / 10
-    other = Job("classification_finetune", "experiment=x")
+    other = Job("head_finetune", "experiment=x")
     assert progress.training_left(a_run(waiting={other.key: other})) is None
 
 

@@ -15,7 +15,7 @@ from workflow_scripts.models.offsets import defuse_in_place, pieces_in_place
 from workflow_scripts.models.spans import best_spans
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import answering
-from workflow_scripts.tasks.answering import Answering, Asking, first_sentence, reader_of, score
+from workflow_scripts.tasks.answering import ANSWERING, Answering, first_sentence, reader_of, score
 from workflow_scripts.tasks.heads import load_token_head
 from workflow_scripts.tasks.passages import mark, pieces_of_span
 from workflow_scripts.text.examples import Example, LabelledSource, read_table
@@ -170,7 +170,7 @@ def run(models, text, folder: Path, family: str, seed: int = 1, **changes) -> Pa
     chosen = Answering(**{"batch_size": 8, "learning_rate": 1e-3, "max_length": 64, "stride": 32, **changes})
     files = {"train": (text / "train.tsv",), "dev": (text / "dev.tsv",)}
     made = {"model": folder / "model", "curve": folder / "curve.tsv", "report": folder / "training.json"}
-    settings = Asking(language="en", epochs=2, answering=chosen)
+    settings = ANSWERING.told(language="en", epochs=2, answering=chosen)
     answering.finetune(Job(models[family], **made, checkpoints=folder / "checkpoints", seed=seed), **files, settings=settings)
     tables = (text / "en.tsv", text / "de.tsv")
     named = {"testsets": ("en", "de"), "languages": ("en", "de")}
@@ -234,7 +234,7 @@ def test_comparison_of_arms(text, tmp_path):
         for name, table in tables.items():
             lines = ["0:1\tx" if at % wrong == 0 else f"{one.label.split(' ')[0]}\tx" for at, one in enumerate(table)]
             (tmp_path / arm / f"{name}.hyp").write_text("".join(f"{line}\n" for line in lines))
-    chosen = {"names": ("base", "better"), "testsets": ("en", "de"), "languages": ("en", "de"), "seeds": (1,), "metric": "f1"}
+    chosen = {"names": ("base", "better"), "testsets": ("en", "de"), "languages": ("en", "de"), "seeds": (1,)}
     files = (tmp_path / "base", tmp_path / "better"), (text / "en.tsv", text / "de.tsv"), tmp_path / "x.json"
     answering.compare_arms(*files, **chosen, settings=Significance(samples=100))
     found = {(row["testset"], row["seed"]): row for row in read_json(tmp_path / "x.json")["pairs"]}
@@ -242,5 +242,7 @@ def test_comparison_of_arms(text, tmp_path):
     assert found[AVERAGE, 1]["difference"] == pytest.approx((found["en", 1]["difference"] + found["de", 1]["difference"]) / 2)
     assert 0 < found["de", 1]["low"] < found["de", 1]["difference"] < found["de", 1]["high"] and found["de", 1]["p"] < 0.05
     (tmp_path / "base/en.hyp").write_text("0:1\tx\n")
-    with pytest.raises(InputError, match=r"en\.hyp: has 1 answers for \d+ questions; delete it and run the same command again"):
+    with pytest.raises(
+        InputError, match=r"en\.hyp: has 1 lines with answers for \d+ questions; delete its folder and run the same command again"
+    ):
         answering.compare_arms(*files, **chosen)

@@ -20,8 +20,9 @@ from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.noise.spans import Noise
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import classification
-from workflow_scripts.tasks.classification import Classification, Finetuning, predict, switched_examples
+from workflow_scripts.tasks.classification import CLASSIFICATION, Classification, predict
 from workflow_scripts.tasks.finetuning import Batches, some_of
+from workflow_scripts.tasks.head import switched_examples
 from workflow_scripts.tasks.heads import Reader, label_scores, load_text_head, summed_loss
 from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.files import read_lines
@@ -65,7 +66,7 @@ def tables(tmp_path_factory):
 
 def finetune(tables: Path, start: Path, out: Path, **changes):
     chosen = Classification(**{**SETTINGS, **changes.pop("classification", {})})
-    settings = Finetuning(
+    settings = CLASSIFICATION.told(
         language="en", labels=LABELS, epochs=changes.pop("epochs", 2), classification=chosen, codeswitch=changes.pop("codeswitch", None)
     )
     outputs = [out / name for name in ("model", "curve.tsv", "training.json", "checkpoints")]
@@ -297,7 +298,7 @@ def test_arms_are_compared_by_test_set_and_on_average(tmp_path, test):
             for seed in (1, 2):
                 (folder := tmp_path / f"{arm}{seed}").mkdir(exist_ok=True)
                 (folder / f"{testset}.hyp").write_text("".join(f"{x}\n" for x in np.where(rng.random(300) < share, truth, wrong)))
-    names = {"names": ("base", "good", "same"), "testsets": ("de", "fr"), "seeds": (1, 2)}
+    names = {"names": ("base", "good", "same"), "testsets": ("de", "fr"), "languages": ("de", "fr"), "seeds": (1, 2)}
     systems = tuple(tmp_path / f"{arm}{seed}" for arm in names["names"] for seed in names["seeds"])
     classification.compare_arms(
         systems, (tmp_path / "de", tmp_path / "fr"), tmp_path / "p.json", **names, settings=Significance(test=test, samples=200)
@@ -314,5 +315,6 @@ def test_arms_are_compared_by_test_set_and_on_average(tmp_path, test):
 def test_labels_for_other_examples_are_refused(tmp_path):
     (tmp_path / "x.tsv").write_text("a\ttext\t\nb\ttext\t\n")
     (tmp_path / "de.hyp").write_text("a\n")
-    with pytest.raises(InputError, match=r"de\.hyp: has 1 labels for 2 examples"):
-        classification.compare_arms((tmp_path,), (tmp_path / "x.tsv",), tmp_path / "p.json", names=("m",), testsets=("de",), seeds=(1,))
+    with pytest.raises(InputError, match=r"de\.hyp: has 1 lines with labels for 2 examples"):
+        one = {"names": ("m",), "testsets": ("de",), "languages": ("de",), "seeds": (1,)}
+        classification.compare_arms((tmp_path,), (tmp_path / "x.tsv",), tmp_path / "p.json", **one)

@@ -14,8 +14,8 @@ from tiny_models import small_encoder, small_model
 
 from workflow_scripts.stage import read_json
 from workflow_scripts.tasks import labelling
-from workflow_scripts.tasks.finetuning import Batches, HeadSettings, phase_settings
-from workflow_scripts.tasks.labelling import Labelling, Tagging
+from workflow_scripts.tasks.finetuning import Batches, HeadSettings, Told, phase_settings
+from workflow_scripts.tasks.labelling import LABELLING, Labelling
 from workflow_scripts.text.examples import LabelledSource
 from workflow_scripts.text.labelled import Labelled, main
 from workflow_scripts.training import choice
@@ -61,13 +61,13 @@ def files(text: Path, model: Path, out: Path) -> dict:
     return {"start": model, "train": (text / "train.tsv",), "dev": (text / "dev.tsv",), **made}
 
 
-def finetune(settings: Tagging, start: Path, train: tuple[Path, ...], dev: tuple[Path, ...], **made) -> None:
+def finetune(settings: Told, start: Path, train: tuple[Path, ...], dev: tuple[Path, ...], **made) -> None:
     labelling.finetune(Job(start, **made), train=train, dev=dev, settings=settings)
 
 
-def told(epochs: int = 1, **changes) -> Tagging:
+def told(epochs: int = 1, **changes) -> Told:
     chosen = Labelling(**{"batch_size": 6, "learning_rate": 1e-3, "max_length": 64, **changes})
-    return Tagging(language="en", labels=UPOS, epochs=epochs, labelling=chosen)
+    return LABELLING.told(language="en", labels=UPOS, epochs=epochs, labelling=chosen)
 
 
 def weights(out: Path) -> dict[str, torch.Tensor]:
@@ -128,7 +128,7 @@ def test_a_model_reads_as_the_chosen_point_was_finetuned(text, tmp_path):
     (tmp_path / "choice.json").write_text(json.dumps({"seed": 1, "phases": {"finetune": chosen}}))
     for name, given in (("itself", {"settings": Labelling(parts="encoder")}), ("chosen by grid", {"choice": tmp_path / "choice.json"})):
         model, test = tmp_path / "chosen/model", (text / "dev.tsv",)
-        labelling.predict(model, text / "train.tsv", test, tmp_path / name, testsets=("en",), languages=("en",), **given)
+        labelling.predict(model, test, tmp_path / name, testsets=("en",), languages=("en",), train=text / "train.tsv", **given)
     one, other = ((tmp_path / name / "en.hyp").read_bytes() for name in ("itself", "chosen by grid"))
     assert one == other
 

@@ -14,8 +14,8 @@ from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.run import arms, inputs
 from workflow_scripts.run.config import load
 from workflow_scripts.stage import InputError
+from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.tasks.generation import decode, sides
-from workflow_scripts.tasks.table import task_of
 from workflow_scripts.text.files import read_lines
 
 

@@ -18,7 +18,7 @@ from workflow_scripts.run import config
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import labelling
 from workflow_scripts.tasks.heads import load_token_head
-from workflow_scripts.tasks.labelling import Labelling, Tagging, WordReader, tags_of_sentences, word_scores
+from workflow_scripts.tasks.labelling import LABELLING, Labelling, WordReader, tags_of_sentences, word_scores
 from workflow_scripts.text.examples import Example, LabelledSource, read_table
 from workflow_scripts.text.labelled import Labelled, main
 from workflow_scripts.text.tagged import join_words, split_words
@@ -130,7 +130,7 @@ def test_the_decoder_has_read_a_word_when_it_is_tagged(models):
 
 
 def run(models, text, folder: Path, family: str, seed: int = 1, **changes) -> Path:
-    settings = Tagging(
+    settings = LABELLING.told(
         language="en", labels=UPOS, epochs=2, labelling=Labelling(batch_size=16, learning_rate=1e-3, max_length=64, **changes)
     )
     files = {"train": (text / "train.tsv",), "dev": (text / "dev.tsv",)}
@@ -138,9 +138,9 @@ def run(models, text, folder: Path, family: str, seed: int = 1, **changes) -> Pa
     labelling.finetune(Job(models[family], **made, checkpoints=folder / "checkpoints", seed=seed), **files, settings=settings)
     labelling.predict(
         folder / "model",
-        text / "all.train.tsv",
         (text / "en.tsv", text / "de.tsv"),
         folder / "predictions",
+        train=text / "all.train.tsv",
         testsets=("en", "de"),
         languages=("en", "de"),
         settings=settings.labelling,
@@ -189,7 +189,7 @@ def test_comparison_of_arms(text, tmp_path):
             given = ["X" if at % wrong == 0 else tag for at, tag in enumerate(tag for tags in lines for tag in tags)]
             one = iter(given)
             path.write_text("".join(" ".join(next(one) for _ in tags) + "\n" for tags in lines))
-    names = {"names": ("base", "better"), "testsets": ("en", "de"), "seeds": (1,)}
+    names = {"names": ("base", "better"), "testsets": ("en", "de"), "languages": ("en", "de"), "seeds": (1,)}
     tables = (text / "en.tsv", text / "de.tsv")
     for metric in ("accuracy", "f1"):
         labelling.compare_arms(
@@ -197,23 +197,25 @@ def test_comparison_of_arms(text, tmp_path):
             tables,
             tmp_path / "x.json",
             **names,
-            metric=metric,
+            head=json.dumps({"metric": metric}),
             settings=Significance(samples=100),
         )
         found = {(row["testset"], row["seed"]): row for row in read_json(tmp_path / "x.json")["pairs"]}
         assert set(found) == {(testset, seed) for testset in ("en", "de", AVERAGE) for seed in (1, None)}
         assert found[AVERAGE, 1]["difference"] == pytest.approx((found["en", 1]["difference"] + found["de", 1]["difference"]) / 2)
         assert 0 < found["de", 1]["low"] < found["de", 1]["difference"] < found["de", 1]["high"] and found["de", 1]["p"] < 0.05
-    (tmp_path / "base/en.hyp").write_text("X\n")
-    with pytest.raises(InputError, match=r"en\.hyp: its lines do not have a tag for each word of the test set; delete it"):
-        labelling.compare_arms((tmp_path / "base", tmp_path / "better"), tables, tmp_path / "x.json", **names, metric="f1")
+    (tmp_path / "base/en.hyp").write_text("X\n" * len(truth["en"]))
+    with pytest.raises(InputError, match=r"en\.hyp: its lines do not have a tag for each word of the test set; delete its folder"):
+        labelling.compare_arms((tmp_path / "base", tmp_path / "better"), tables, tmp_path / "x.json", **names, labels=("X",))
 
 
 def test_a_tag_that_the_model_has_not_learnt_is_refused(models, text, tmp_path):
     folder = run(models, text, tmp_path, "xlm-roberta")
     (tmp_path / "x.tsv").write_text("FOO\tword\t\n")
     with pytest.raises(InputError, match=r"x\.tsv, line 1: the label 'FOO' is none of"):
-        labelling.predict(folder / "model", text / "train.tsv", (tmp_path / "x.tsv",), tmp_path / "y", testsets=("x",), languages=("en",))
+        labelling.predict(
+            folder / "model", (tmp_path / "x.tsv",), tmp_path / "y", testsets=("x",), languages=("en",), train=text / "train.tsv"
+        )
 
 
 def test_named_entities_are_judged_by_f1(models, tmp_path):
@@ -229,10 +231,10 @@ def test_named_entities_are_judged_by_f1(models, tmp_path):
         Job(models["xlm-roberta"], *outputs),
         train=(tmp_path / "train.tsv",),
         dev=(tmp_path / "dev.tsv",),
-        settings=Tagging(language="en", labels=tags, epochs=1, labelling=Labelling(max_length=64, learning_rate=1e-3)),
+        settings=LABELLING.told(language="en", labels=tags, epochs=1, labelling=Labelling(max_length=64, learning_rate=1e-3)),
     )
     chosen = {"testsets": ("en",), "languages": ("en",), "settings": Labelling()}
-    labelling.predict(tmp_path / "model", tmp_path / "train.tsv", (tmp_path / "en.tsv",), tmp_path / "out", **chosen)
+    labelling.predict(tmp_path / "model", (tmp_path / "en.tsv",), tmp_path / "out", train=tmp_path / "train.tsv", **chosen)
     scores = json.loads((tmp_path / "out/en.scores.json").read_text())
     assert (
         scores["metric"] == "f1"

@@ -15,8 +15,9 @@ from workflow_scripts.evidence.average import AVERAGE, Significance
 from workflow_scripts.run.config import load
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import ranking
+from workflow_scripts.tasks.head import prepare
 from workflow_scripts.tasks.heads import Reader, label_scores
-from workflow_scripts.tasks.ranking import Grading, Ranking, counts_of, document_scores, load_ranker, loss_of
+from workflow_scripts.tasks.ranking import RANKING, Ranking, counts_of, document_scores, load_ranker, loss_of
 from workflow_scripts.text.examples import LabelledSource, read_table
 from workflow_scripts.text.labelled import Labelled, main
 from workflow_scripts.training.job import Job
@@ -57,7 +58,9 @@ def text(tmp_path_factory) -> Path:
 
 
 def finetuned(models, text, folder: Path, family: str, **changes) -> Path:
-    settings = Grading(language="en", grades=GRADES, epochs=1, ranking=Ranking(batch_size=32, learning_rate=1e-3, max_length=48, **changes))
+    settings = RANKING.told(
+        language="en", grades=GRADES, epochs=1, ranking=Ranking(batch_size=32, learning_rate=1e-3, max_length=48, **changes)
+    )
     files = {"train": (text / "train.tsv",), "dev": (text / "dev.tsv",)}
     made = {"model": folder / "model", "curve": folder / "curve.tsv", "report": folder / "training.json"}
     ranking.finetune(Job(models[family], **made, checkpoints=folder / "checkpoints"), **files, settings=settings)
@@ -67,7 +70,7 @@ def finetuned(models, text, folder: Path, family: str, **changes) -> Path:
         folder / "predictions",
         testsets=("en", "de"),
         languages=("en", "de"),
-        grades=tuple(GRADES),
+        labels=tuple(GRADES),
         settings=settings.ranking,
     )
     return folder
@@ -133,9 +136,9 @@ def test_the_error_of_a_regression_is_that_of_the_grades():
 
 
 def test_scores_that_are_no_numbers_are_a_loss_that_stops_the_training(models, text, tmp_path):
-    settings = Grading(language="en", grades=GRADES, epochs=1, ranking=Ranking(max_length=48, examples=8))
+    settings = RANKING.told(language="en", grades=GRADES, epochs=1, ranking=Ranking(max_length=48, examples=8))
     job = Job(models["bert"], tmp_path / "model", tmp_path / "curve.tsv", tmp_path / "training.json", checkpoints=tmp_path / "checkpoints")
-    made = ranking.prepare(job, (text / "train.tsv",), (text / "dev.tsv",), settings)
+    made = prepare(RANKING, job, (text / "train.tsv",), (text / "dev.tsv",), settings)
     torch.nn.init.constant_(next(made.network.parameters()), math.nan)
     assert math.isnan(made.look()["eval_loss"])
 
@@ -149,13 +152,19 @@ def test_comparison_of_arms(text, tmp_path):
             good = [float(example.label) for example in table]
             path.write_text("".join(f"{grade if arm == 'better' else -grade}\n" for grade in good))
     folders, files = (tmp_path / "base", tmp_path / "better"), (text / "en.tsv", text / "de.tsv")
-    names = {"names": ("base", "better"), "testsets": ("en", "de"), "seeds": (1,), "settings": Significance(samples=50)}
-    ranking.compare_arms(folders, files, tmp_path / "x.json", **names, metric="mrr", relevant=2.0)
+    names = {
+        "names": ("base", "better"),
+        "testsets": ("en", "de"),
+        "languages": ("en", "de"),
+        "seeds": (1,),
+        "settings": Significance(samples=50),
+    }
+    ranking.compare_arms(folders, files, tmp_path / "x.json", **names, head='{"metric": "mrr", "relevant": 2.0}')
     found = {(row["testset"], row["seed"]): row for row in read_json(tmp_path / "x.json")["pairs"]}
     assert set(found) == {(testset, seed) for testset in ("en", "de", AVERAGE) for seed in (1, None)}
     lengths = [sum(example.query == query for example in tables["en"]) for query in dict.fromkeys(e.query for e in tables["en"])]
     assert found["en", 1]["difference"] == pytest.approx(100 - 100 * np.mean([1 / length for length in lengths]))
-    for bad, said in (("1.0\n", "has 1 scores for"), ("good\n", "a line is no number")):
+    for bad, said in (("1.0\n", "has 1 lines with grades for"), ("good\n" * len(tables["en"]), "could not convert string to float")):
         (tmp_path / "base/en.hyp").write_text(bad)
         with pytest.raises(InputError, match=said):
             ranking.compare_arms(folders, files, tmp_path / "x.json", **names)

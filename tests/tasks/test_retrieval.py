@@ -16,7 +16,6 @@ from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import retrieval
 from workflow_scripts.tasks.experiment import backbones_of
 from workflow_scripts.tasks.retrieval import Near, Retrieval, Sides, chosen_layers, look_up
-from workflow_scripts.tasks.table import TASKS
 from workflow_scripts.text.aligned import AlignedSource, main
 
 FAMILIES = ["mbart", "mbart50", "nllb", "bert", "xlm-roberta"]
@@ -217,7 +216,7 @@ def test_a_model_of_an_arm_starts_from_the_arms_backbone():
 
 def test_an_experiment_without_training_has_models_instead_of_arms():
     config = configuration()
-    task = TASKS["retrieval"]
+    task = retrieval.RETRIEVAL
     assert task.length == "none" and not list(task.phases(config, "translations", [])) and not task.training_text(config, "translations")
     assert task.languages(config, "translations") == ["de", "en"]
     results = task.results(config, "translations")
@@ -228,15 +227,15 @@ def test_a_backbone_is_measured_once_and_an_arm_with_each_seed():
     run = {"experiments": ["translations", "help-de-en"], "arms": ["finetune", "csr"], "seeds": [1, 2]}
     models = {"plain": {"backbone": "bible-apart"}, "csr": {"experiment": "help-de-en", "arm": "csr", "phase": "pretext"}}
     config = configuration(run=run, **{MODELS: models})
-    results = TASKS["retrieval"].results(config, "translations")
+    results = retrieval.RETRIEVAL.results(config, "translations")
     found = {path.removeprefix("results/runs/translations/") for path in results if path.endswith("predictions")}
     assert found == {"plain/seed1/predictions", "csr/seed1/predictions", "csr/seed2/predictions"}
     assert retrieval.model_folder(config, "translations", "csr", 2) == "results/runs/help-de-en/csr/seed2/pretext/model"
     assert retrieval.model_folder(config, "translations", "plain", 2) == "results/backbones/bible-apart/model"
     config.experiments["help-de-en"].seeds = 1  # what was not trained is not measured
-    assert "results/runs/translations/csr/seed2/predictions" not in TASKS["retrieval"].results(config, "translations")
+    assert "results/runs/translations/csr/seed2/predictions" not in retrieval.RETRIEVAL.results(config, "translations")
     config.experiments["help-de-en"].seeds = [2]
-    found = TASKS["retrieval"].results(config, "translations")
+    found = retrieval.RETRIEVAL.results(config, "translations")
     assert {path.split("/")[4] for path in found if path.endswith("predictions")} == {"seed2"}
     config.experiments["help-de-en"].seeds = [3]
     assert any("no seed in common" in problem for problem in retrieval.problems(config, "translations"))

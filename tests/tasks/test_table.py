@@ -1,4 +1,4 @@
-"""The table of tasks: what is chosen by a task's name is chosen there, and not in modules that all tasks share."""
+"""Tasks: what is chosen by a task's name is in the task's entry, and not in modules that all tasks share."""
 
 import ast
 import io
@@ -9,21 +9,23 @@ from pathlib import Path
 import pytest
 import yaml
 
+from workflow_scripts import registry
 from workflow_scripts.report.__main__ import templates
-from workflow_scripts.report.measures import MEASURES
-from workflow_scripts.report.shown import SHOWN
+from workflow_scripts.report.shown import READERS
 from workflow_scripts.run.config import load
-from workflow_scripts.tasks.table import TASKS
 
-TABLES = {"tasks/table.py", "report/shown.py", "report/measures.py", "models/families.py"}
-"""Tasks by name; the heads of the families of models have the same names."""
+FAMILIES = "models/families.py"
+"""The heads of the families of models have the same names."""
+TASKS = registry.entries("task")
 HOMONYMS = {
+    "translation": {"training/pretraining.py", "run/backbone_checks.py", "report/found.py"},  # an objective; what a sentence's is
     "retrieval": {"report/published.py", "report/insides.py", "evidence/separability.py"},  # a measure of distances, too
+    "questions": {"report/answered.py", "evidence/answers.py", "tasks/answering.py"},  # that are answered
     "titles": {"report/__main__.py"},  # of the parts of a page
 }
 """Task → modules in which the same word means something else."""
 SHARED = 3
-"""Largest number of places, outside of a task's own files and the tables, where its name may stand."""
+"""Largest number of places, outside of a task's own files, where its name may stand."""
 
 
 def strings(path: Path) -> list[str]:
@@ -35,11 +37,11 @@ def strings(path: Path) -> list[str]:
 
 @pytest.fixture(scope="module")
 def places() -> dict[str, list[str]]:
-    """Task → each place where its name stands, outside of its own module, its own rule file and the tables."""
+    """Task → each place where its name stands, outside of its own module and its own rule file."""
     root = Path("workflow_scripts")
     found = defaultdict(list)
     for path in [*root.rglob("*.py"), *Path("rules").glob("*.smk"), Path("Snakefile")]:
-        if path.is_relative_to(root) and str(path.relative_to(root)) in TABLES:
+        if path.is_relative_to(root) and str(path.relative_to(root)) == FAMILIES:
             continue
         for name in {*strings(path)} & TASKS.keys():
             if path in {root / module for module in HOMONYMS.get(name, ())}:
@@ -56,9 +58,9 @@ def test_the_name_of_a_task_stands_in_few_places(places, task):
 
 
 def test_the_report_shows_every_task():
-    assert SHOWN.keys() == TASKS.keys()
-    assert MEASURES.keys() == {name for name, task in TASKS.items() if task.answers != "text"}
     made = templates(load(yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8"))))
-    for shown in SHOWN.values():
-        for part in shown.parts:
-            assert made.select_template([f"{folder}/{part}.html.j2" for folder in shown.folders] + [f"{part}.html.j2"])
+    for task in TASKS.values():
+        assert (task.measure is None) == (task.answers == "text") and task.words["outputs"]
+        for part, (_, reader) in task.parts.items():
+            assert reader in READERS
+            assert made.select_template([f"{folder}/{part}.html.j2" for folder in task.templates] + [f"{part}.html.j2"])

@@ -217,7 +217,7 @@ def test_a_translation_is_compared_with_what_is_held_out_in_its_language():
 
 def test_the_workflow_has_the_text_translated_before_it_is_learnt_from(tmp_path):
     (lay_out(tmp_path) / "pairs.tsv").write_text("x\ta\n", "utf-8")
-    assert {"translated", "classification_finetune", "report"} <= plan(tmp_path, content({"backbone": "translator"}))
+    assert {"translated", "head_finetune", "report"} <= plan(tmp_path, content({"backbone": "translator"}))
 
 
 @pytest.mark.parametrize(

@@ -110,9 +110,9 @@ def test_other_words_of_finetuning_train_again_and_nothing_else(done):
     }
     write_config(folder, content)
     assert planned(snakemake(folder, *arguments, "-n")) == {
-        "classification_finetune",
-        "classification_prediction",
-        "classification_significance",
+        "head_finetune",
+        "head_prediction",
+        "head_significance",
         "configuration",
         "report",
         "all",

@@ -32,12 +32,12 @@ from workflow_scripts.report.origins import acquired, cost, provenances
 from workflow_scripts.report.predictors import predictors
 from workflow_scripts.report.published import published, updates_needed
 from workflow_scripts.report.ran import too_long
-from workflow_scripts.report.shown import SHOWN, parts_of
+from workflow_scripts.report.shown import parts_of
 from workflow_scripts.report.study import Study, configured, digits, signed
 from workflow_scripts.report.zero_shot import directions, zero_shot
 from workflow_scripts.run.config import Config, read
 from workflow_scripts.stage import InputError, atomic, run
-from workflow_scripts.tasks.table import task_of
+from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.text.languages import language
 
 SCORES_HEADER = ("experiment", "task", "corpus", "testset", "direction", "arm", "seed", "metric", "value", "signature", "low", "high", "p")
@@ -187,14 +187,14 @@ def templates(settings: Config) -> jinja2.Environment:
 
 def section(study: Study) -> dict[str, Any]:
     """The data of all parts of one experiment; `failed` has the parts that could not be made, with the reasons."""
-    results, shown = study.run.parents[1], SHOWN[study.settings.task]
+    results, task = study.run.parents[1], task_of(study.settings)
     parts = parts_of(study)
     made: dict[str, Any] = {
         "study": study,
         "paths": {
             key: f"results/{path.relative_to(results)}" for key in ("run", "corpus", "lexicon", "noised") if (path := getattr(study, key))
         },
-        "titles": {name: title.format(outputs=shown.words["outputs"].capitalize()) for name, (title, _) in parts.items()},
+        "titles": {name: title.format(outputs=task.words["outputs"].capitalize()) for name, (title, _) in parts.items()},
         "failed": {},
     }
     for name, (_, make) in parts.items():
@@ -212,11 +212,11 @@ def render_parts(made: jinja2.Environment, part: dict[str, Any], first: bool) ->
     """Render an experiment's parts into `html`. Explanations that a page needs once stand with its `first` experiment."""
     study: Study = part["study"]
     context = {"e": part, "s": study, "id": study.name, "pair": study.title, "several": len(study.seeds) > 1, "first": first}
-    shown = SHOWN[study.settings.task]
-    context["w"] = shown.words
+    task = task_of(study.settings)
+    context |= {"task": task, "w": task.words}
     part["html"] = {}
     for name in part["titles"].keys() - part["failed"].keys():
-        own = [f"{folder}/{name}.html.j2" for folder in shown.folders]
+        own = [f"{folder}/{name}.html.j2" for folder in task.templates]
         with marked_if_it_fails(part, name):
             part["html"][name] = Markup(made.select_template([*own, f"{name}.html.j2"]).render(context))
 

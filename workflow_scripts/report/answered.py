@@ -4,7 +4,7 @@ from typing import Any
 
 from workflow_scripts.report.labels import scored_folder, test_language
 from workflow_scripts.report.study import Study, evenly
-from workflow_scripts.tasks.answering import counts_of, read_spans, right_answers, text_of
+from workflow_scripts.tasks.answering import ANSWERING, counts_of, right_answers, text_of
 from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.questions import Span, parse_spans
 
@@ -18,7 +18,7 @@ def answered(study: Study, number: int = 8) -> dict[str, Any]:
     for testset in study.testsets:
         code = test_language(study, testset)
         table = read_table(study.corpus / "test" / f"{testset}.{code}.tsv")
-        given = {arm: read_spans(scored_folder(study, arm) / f"{testset}.hyp", len(table)) for arm in study.arms}
+        given = {arm: ANSWERING.read_answers(scored_folder(study, arm) / f"{testset}.hyp", table) for arm in study.arms}
         questions = []
         for at in evenly(list(range(len(table))), number):
             example, rows = table[at], []

@@ -14,7 +14,7 @@ from workflow_scripts.report import tables
 from workflow_scripts.report.headline import headline, paired_differences
 from workflow_scripts.report.study import Study, digits, paired, spread, summary
 from workflow_scripts.stage import read_json
-from workflow_scripts.tasks.table import task_of
+from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.languages import language
 

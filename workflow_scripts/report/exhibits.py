@@ -13,6 +13,7 @@ from workflow_scripts.evidence.scores import aligned
 from workflow_scripts.evidence.word_accuracy import read_frequencies, tokenizer
 from workflow_scripts.report.study import Study, evenly
 from workflow_scripts.stage import read_json
+from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.text.words import BREAK
 
 # the lexicon
@@ -162,7 +163,7 @@ def underlining(study: Study, references: list[str]) -> tuple[int, Callable[[int
 
 
 def _sentences(study: Study, source: str) -> list[str]:
-    return [sentence.strip() for sentence in source.split(BREAK)] if study.settings.task == "summarisation" else [source]
+    return [sentence.strip() for sentence in source.split(BREAK)] if task_of(study.settings).documents else [source]
 
 
 def rare_words(line: str, wanted: set[str], cut: Callable[[str], list[str]]) -> list[tuple[str, bool]]:

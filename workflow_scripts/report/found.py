@@ -4,7 +4,7 @@ from typing import Any
 
 from workflow_scripts.report.labels import found_scores, scored_folder, test_language
 from workflow_scripts.report.study import Study, evenly
-from workflow_scripts.tasks.ranking import aligned_scores
+from workflow_scripts.tasks.ranking import RANKING
 from workflow_scripts.text.aligned import read_gold
 from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.files import read_lines
@@ -19,7 +19,7 @@ def ranked(study: Study, number: int = 5, shown: int = 3) -> dict[str, Any]:
     for testset in study.testsets:
         code = test_language(study, testset)
         table = read_table(study.corpus / "test" / f"{testset}.{code}.tsv")
-        given = {arm: aligned_scores(scored_folder(study, arm) / f"{testset}.hyp", len(table)) for arm in study.arms}
+        given = {arm: RANKING.read_answers(scored_folder(study, arm) / f"{testset}.hyp", table) for arm in study.arms}
         rows: dict[str, list[int]] = {}
         for at, example in enumerate(table):
             rows.setdefault(example.query, []).append(at)

@@ -15,7 +15,7 @@ from typing import Any
 from workflow_scripts import registry
 from workflow_scripts.evidence.metric import higher_is_better
 from workflow_scripts.noise.entry import Noise
-from workflow_scripts.report.measures import NAMES
+from workflow_scripts.report.measures import score_names
 from workflow_scripts.report.study import Study, digits, paired, signed, spread, summary
 
 Rows = list[dict[str, Any]]
@@ -139,7 +139,7 @@ def _dose(study: Study, arm: str) -> tuple[object, ...]:
 
 def answer(rows: Rows, over_seeds: Rows, arm: str, other: str, testset: str, metric: str) -> tuple[str, str]:
     """What a metric says of `arm` against `other` on a test set: the claim, and the numbers behind it."""
-    called = NAMES.get(metric, metric)
+    called = score_names().get(metric, metric)
     pairs = paired(rows, arm, other, testset, metric)
     if not pairs:
         return f"Not known in {called}", "a score is missing (see below)."
@@ -196,6 +196,6 @@ def p_value(p: float | None) -> str:
 
 def unit(metric: str) -> str:
     """What a difference in a metric is counted in."""
-    if metric in ("accuracy", *NAMES):
-        return f"points of {NAMES.get(metric, metric)}"
+    if metric in {"accuracy": "accuracy"} | (names := score_names()):
+        return f"points of {names.get(metric, metric)}"
     return metric if higher_is_better(metric) else f"{metric} (lower is better)"

@@ -14,7 +14,7 @@ from workflow_scripts.report.curves import curve, loss_points
 from workflow_scripts.report.headline import headline
 from workflow_scripts.report.measures import measure, seeds_scored
 from workflow_scripts.report.study import Study, evenly, spread, summary
-from workflow_scripts.tasks.table import task_of
+from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.labelled import sources

@@ -32,19 +32,10 @@ RULES = {
     "corpus/*": "held_out",
     "decoding/*.nbest.tsv": "n_best",
     "representation/*/backbone.tsv": "representation_backbone",
-    "classification/*/significance.tsv": "classification_significance",
-    "classification/*/transfer.tsv": "classification_transfer",
-    "classification/*": "classification_prediction",
+    "heads/*/significance.tsv": "head_significance",
+    "heads/*/transfer.tsv": "head_transfer",
+    "heads/*": "head_prediction",
     "generation/*": "generation_decoding",
-    "labelling/*/significance.tsv": "labelling_significance",
-    "labelling/*/transfer.tsv": "labelling_transfer",
-    "labelling/*": "labelling_prediction",
-    "answering/*/significance.tsv": "answering_significance",
-    "answering/*/transfer.tsv": "answering_transfer",
-    "answering/*": "answering_prediction",
-    "ranking/*/significance.tsv": "ranking_significance",
-    "ranking/*/transfer.tsv": "ranking_transfer",
-    "ranking/*": "ranking_prediction",
     "retrieval/*/significance.tsv": "retrieval_significance",
     "significance/*.seed*.tsv": "significance",
     "significance/*": "significance_over_seeds",
@@ -54,13 +45,7 @@ RULES = {
 }
 """Pattern of benchmark files → rule or phase; the first match counts. Other files are named after their folder."""
 ON_GPU = {"pretext", "finetune", "decoding", "n_best", "comet", "representation", "representation_backbone"}
-ON_GPU |= {
-    "classification_prediction",
-    "labelling_prediction",
-    "answering_prediction",
-    "ranking_prediction",
-    "generation_decoding",
-}
+ON_GPU |= {"head_prediction", "generation_decoding"}
 """Rules that use a GPU where the training of their model did."""
 SAYS_WHERE = {
     "backbone": "backbones/{job}/backbone.json",

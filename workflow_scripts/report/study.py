@@ -14,8 +14,8 @@ from workflow_scripts.evidence.scores import leading
 from workflow_scripts.run.config import Config
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import crosslingual
+from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.tasks.experiment import Phase, arm_phases, arms_of, backbone_of, chain, lexicons_used, phase_training, seeds_of
-from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.translation import learnt_sources, lexicon_folder, zero_shot_tests
 from workflow_scripts.text.aligned import Aligned
 from workflow_scripts.text.labelled import Labelled

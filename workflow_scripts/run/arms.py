@@ -14,7 +14,8 @@ from workflow_scripts.evidence.trivial import Kind
 from workflow_scripts.run.config import Config, backbones_used
 from workflow_scripts.run.inputs import Wildcards, as_json, noised_phase, plugin_inputs, writing_plugins
 from workflow_scripts.stage import InputError, resource
-from workflow_scripts.tasks import crosslingual, labelling, translation
+from workflow_scripts.tasks import crosslingual, translation
+from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.tasks.experiment import (
     Experiment,
     MoreText,
@@ -30,7 +31,6 @@ from workflow_scripts.tasks.experiment import (
     phases_of,
     seeds_of,
 )
-from workflow_scripts.tasks.table import task_of
 from workflow_scripts.training.generator import USUAL
 from workflow_scripts.training.settings import Training
 
@@ -415,12 +415,41 @@ def switched_into(config: Config, w: Wildcards) -> list[str]:
 
 def switched_while_finetuning(config: Config, w: Wildcards) -> dict[str, list[str]]:
     """The lexicons by which the finetuning text is switched, if it is."""
+    lexicon = config.experiments[w.experiment].lexicon
+    return {"lexicons": crosslingual.lexicon_files(config, w.experiment, lexicon)} if _switches(config, w) else {}
+
+
+def _switches(config: Config, w: Wildcards) -> bool:
+    return getattr(_head(config, w), "switch_while_finetuning", False)
+
+
+def _head(config: Config, w: Wildcards) -> Any:
+    """The settings of finetuning of the experiment."""
     experiment = config.experiments[w.experiment]
-    return {"lexicons": crosslingual.lexicon_files(config, w.experiment, experiment.lexicon)} if _switches(experiment) else {}
+    return getattr(experiment, experiment.head)
 
 
-def _switches(experiment: Any) -> bool:
-    return experiment.classification.switch_while_finetuning
+def head_block(config: Config, w: Wildcards) -> str:
+    """The settings of finetuning of the experiment, as JSON."""
+    return as_json(_head(config, w))
+
+
+def task_plugin(config: Config, w: Wildcards) -> dict[str, list[str]]:
+    """The files of the plugin that the experiment's task comes from; what comes from none reads none."""
+    files = registry.plugin_files(task_of(config.experiments[w.experiment]))
+    return {"plugin": files} if files else {}
+
+
+def learnt_by_the_baseline(config: Config, w: Wildcards) -> dict[str, str]:
+    """The training text, where the trivial baseline of the experiment's task learns from it."""
+    task: Any = task_of(config.experiments[w.experiment])
+    return {"train": labelled_file(config, w, "train", ".tsv")} if task.baseline_learns else {}
+
+
+def labels_flag(config: Config, w: Wildcards) -> list[str]:
+    """The flag with all labels, where the experiment's text has a list of them."""
+    task: Any = task_of(config.experiments[w.experiment])
+    return ["--labels", *config.labelled[config.experiments[w.experiment].corpus].labels] if task.named else []
 
 
 def finetuning_text(config: Config, w: Wildcards, part: str) -> list[str]:
@@ -435,9 +464,10 @@ def _more_parts(config: Config, w: Wildcards, part: str) -> list[str]:
     return crosslingual.selecting_parts(config, w.experiment)
 
 
-def finetuning_settings(config: Config, w: Wildcards, **more: Any) -> str:
-    """What the finetuning of a head is told, as JSON: languages, epochs, and its settings; those of a point of the grid, if it is one."""
+def finetuning_settings(config: Config, w: Wildcards) -> str:
+    """What the finetuning of a head is told, as JSON: languages, epochs, labels, and its settings, with those of a point of the grid."""
     experiment, point = config.experiments[w.experiment], grid_point(config, w) or {}
+    task: Any = task_of(experiment)
     corpus, chosen = experiment.corpus, dataclasses.asdict(head_settings(experiment, point))
     languages = {
         f"more_{part}": [paths.labelled_language(config, corpus, each) for each in _more_parts(config, w, part)]
@@ -445,32 +475,8 @@ def finetuning_settings(config: Config, w: Wildcards, **more: Any) -> str:
     }
     epochs = point.get("epochs", phase_of(config, w, "finetune").epochs)
     data = {"language": config.labelled[corpus].language, "epochs": epochs, **{key: codes for key, codes in languages.items() if codes}}
-    return json.dumps({**data, **more, experiment.head: chosen}, ensure_ascii=False)
-
-
-def classification_settings(config: Config, w: Wildcards) -> str:
-    """What a classification's finetuning is told, as JSON."""
-    experiment = config.experiments[w.experiment]
-    noise = dataclasses.asdict(experiment.codeswitch) if _switches(experiment) else None
-    return finetuning_settings(config, w, labels=config.labelled[experiment.corpus].labels, codeswitch=noise)
-
-
-def labelling_settings(config: Config, w: Wildcards) -> str:
-    """What a labelling's finetuning is told, as JSON."""
-    return finetuning_settings(config, w, labels=config.labelled[config.experiments[w.experiment].corpus].labels)
-
-
-def ranking_settings(config: Config, w: Wildcards) -> str:
-    """What a ranking's finetuning is told, as JSON."""
-    return finetuning_settings(config, w, grades=config.labelled[config.experiments[w.experiment].corpus].labels)
-
-
-def grades(config: Config, w: Wildcards) -> list[str]:
-    """The grades of the documents that an experiment ranks."""
-    return config.labelled[config.experiments[w.experiment].corpus].labels
-
-
-def labelling_metric(config: Config, w: Wildcards) -> str:
-    """The score that a labelling's arms are compared by."""
-    experiment = config.experiments[w.experiment]
-    return labelling.leading(experiment.labelling, config.labelled[experiment.corpus].labels)
+    if task.named:
+        data[task.named] = config.labelled[corpus].labels
+    if hasattr(task.told, "codeswitch"):
+        data["codeswitch"] = dataclasses.asdict(experiment.codeswitch) if _switches(config, w) else None
+    return json.dumps({**data, experiment.head: chosen}, ensure_ascii=False)

@@ -8,8 +8,8 @@ from workflow_scripts.names import undefined
 from workflow_scripts.run.config import Config
 from workflow_scripts.run.inputs import backbone_users, writes_text
 from workflow_scripts.stage import InputError
+from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.tasks.experiment import arms_of, chain, family_in, pretrained_in, starts, trains
-from workflow_scripts.tasks.table import task_of
 from workflow_scripts.training.backbone import Backbone, made_of
 from workflow_scripts.training.bitext import directions
 from workflow_scripts.training.pretraining import known_family, objective_for

@@ -15,9 +15,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_type_hints
 
-from pydantic import Discriminator, Tag, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from workflow_scripts import registry
 from workflow_scripts.lexicon.embeddings import Embeddings
@@ -28,8 +28,8 @@ from workflow_scripts.run.analyses import Analysis, sources_read
 from workflow_scripts.run.explanations import explained
 from workflow_scripts.run.loading import ALIKE, DEFINITIONS, located, plugins_of, stands_alone, written_out
 from workflow_scripts.stage import InputError, read_json, resource
+from workflow_scripts.tasks.entry import OfItsTask, Task
 from workflow_scripts.tasks.experiment import Phase, backbones_of, chain, experiments_needed, lexicons_used, placed
-from workflow_scripts.tasks.table import TASKS, task_name
 from workflow_scripts.tasks.translation import translations
 from workflow_scripts.text import labelled as labels
 from workflow_scripts.text.acquisition import Data, columns_of, suffix
@@ -84,22 +84,6 @@ class LexiconStages:
     """Pair (`de-en`) → file of correct translations, a pair a line in that order. Only for judging."""
 
 
-def _kind(experiment: Any) -> str | None:
-    """The settings class of an experiment, raw or checked, by its name; None for a task that does not exist."""
-    name = task_name(experiment)
-    task = TASKS.get(name) if isinstance(name, str) else None
-    return task.settings.__name__ if task else None
-
-
-if TYPE_CHECKING:
-    # what an experiment has depends on its task; functions that know the task annotate their variable with its settings class
-    AnyExperiment = Any
-else:
-    _KINDS = dict.fromkeys(task.settings for task in TASKS.values())
-    # built from the table: a task's block is chosen by the experiment's `task`, never by which keys happen to fit
-    AnyExperiment = Annotated[Union[tuple(Annotated[kind, Tag(kind.__name__)] for kind in _KINDS)], Discriminator(_kind)]  # noqa: UP007
-
-
 @dataclass
 class Config:
     """The whole configuration."""
@@ -114,7 +98,7 @@ class Config:
     """Backbones by name."""
     arms: dict[str, list[Phase]]
     """Ways to train by name: phases, one after the other."""
-    experiments: dict[str, AnyExperiment]
+    experiments: dict[str, Annotated[Any, OfItsTask()]]
     """Experiments by name."""
     data: dict[str, Data] = field(default_factory=dict)
     """Data to acquire by name. `results/data/{name}` with its suffix is the file, which any setting that takes a file may name."""
@@ -224,10 +208,10 @@ def _dataclasses(kind: Any) -> list[type]:
 
     def visit(t: Any) -> None:
         if isinstance(t, type) and dataclasses.is_dataclass(t) and t not in found:
-            for hint in get_type_hints(t).values():
+            for hint in get_type_hints(t, include_extras=True).values():
                 visit(hint)
             found[t] = None
-        for part in get_args(t):
+        for part in t.kinds() if isinstance(t, OfItsTask) else get_args(t):
             visit(part)
 
     visit(kind)
@@ -250,7 +234,8 @@ def schema() -> dict[str, Any]:
     """The JSON schema of `config.yaml`."""
     made = {"$schema": "https://json-schema.org/draft/2020-12/schema", **_adapter().json_schema()}
     # the values of an experiment that chooses from a grid may be lists
-    for task in TASKS.values():
+    task: Task
+    for task in registry.entries("task").values():
         properties = made["$defs"][task.settings.__name__]["properties"]
         if task.grid and not (kind := properties[task.grid]["$ref"].rpartition("/")[2]).endswith("Grid"):
             made["$defs"].setdefault(f"{kind}Grid", lists := _with_lists(made["$defs"][kind]))

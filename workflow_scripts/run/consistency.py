@@ -24,8 +24,8 @@ from workflow_scripts.run.inputs import backbone_users, languages_known
 from workflow_scripts.run.text_checks import language_problems
 from workflow_scripts.stage import own_settings
 from workflow_scripts.tasks.crosslingual import crosslingual_lexicons, is_learnt
+from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.tasks.experiment import Phase, lexicon_corpus, lexicons_used, phases_of, pretrained_in, training_adapter, trains
-from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.translation import translations
 from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.training.backbone import Backbone

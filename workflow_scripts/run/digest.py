@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from workflow_scripts.tasks.table import TASKS
+from workflow_scripts import registry
+from workflow_scripts.tasks.entry import task_of
 
 if TYPE_CHECKING:
     from workflow_scripts.run.config import Config
@@ -260,7 +261,9 @@ def settings_of(failure: Failure, config: "Config | None" = None) -> tuple[str, 
     if (less := _ANALYSES.get(failure.rule)) is not None:
         block = f"analyses.{failure.wildcards.get('analysis', '…')}"
         return f"{block}.{failure.rule}", f"lower {block}.{less}" if less else ""
-    keys = {rule: key for task in TASKS.values() for rule, key in task.rules.items()}
+    known = config.experiments.get(failure.wildcards.get("experiment", "")) if config else None
+    tasks = [task_of(known)] if known else registry.entries("task").values()
+    keys = {rule: key for task in tasks for rule, key in task.rules.items()}
     if (key := keys.get(failure.rule)) is None:
         return f"{experiment}.{failure.rule.partition('_')[0]}", ""
     verb = "set" if "micro_batch" in key else "lower"

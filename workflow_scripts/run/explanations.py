@@ -13,9 +13,10 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from pydantic_core import ErrorDetails
 
+from workflow_scripts import registry
 from workflow_scripts.names import instead
 from workflow_scripts.run.loading import ALIKE, DEFINITIONS, NAMED_PARTS, WITH_PARTS
-from workflow_scripts.tasks.table import TASKS, task_name
+from workflow_scripts.tasks.entry import DEFAULT, OfItsTask, task_name
 
 
 def explained(problems: list[ErrorDetails], raw: dict[str, Any], config: type) -> list[str]:
@@ -50,7 +51,7 @@ def explain(problem: ErrorDetails, config: type) -> str:
         return f"{where}: is missing"
     if problem["type"] == "union_tag_not_found":
         task = task_name(problem["input"]) if isinstance(problem["input"], dict) else problem["input"]
-        return f"{where}.task: there is no task {task!r}{instead(task, TASKS)}"
+        return f"{where}.task: there is no task {task!r}{instead(task, registry.entries('task'))}"
     if problem["type"] == "dataclass_type":
         return f"{where}: wants a block of keys, got {_as_yaml(problem['input'])}{_default(problem['input'])}"
     if problem["type"] == "dict_type":
@@ -164,9 +165,9 @@ def _without_task(name: str, raw: dict[str, Any]) -> str | None:
     if not isinstance(block, dict) or "task" in block or not isinstance(text := block.get("corpus"), str) or text in raw.get("corpora", {}):
         return None
     section = next((each for each in ("labelled", "aligned") if text in raw.get(each, {})), None)
-    fitting = [task for task, about in TASKS.items() if about.text == section]
+    fitting = [task for task, about in registry.entries("task").items() if about.text == section]
     of = f"{text!r} is defined under `{section}`, for {', '.join(fitting)}" if section else ""
-    return f"experiments.{name}.task: is missing, and without it the task is translation; {of}" if section else None
+    return f"experiments.{name}.task: is missing, and without it the task is {DEFAULT}; {of}" if section else None
 
 
 # ---------------------------------------------------------------------------------------------
@@ -195,7 +196,8 @@ def _below(kind: Any, key: str) -> Iterator[Any]:
 
 def _alternatives(kind: Any) -> Iterator[Any]:
     if get_origin(kind) is Annotated:
-        yield from _alternatives(get_args(kind)[0])
+        of_tasks = (one for each in get_args(kind)[1:] if isinstance(each, OfItsTask) for one in each.kinds())
+        yield from [*of_tasks] or _alternatives(get_args(kind)[0])
     elif get_origin(kind) in (Union, types.UnionType):
         for one in get_args(kind):
             yield from _alternatives(one)

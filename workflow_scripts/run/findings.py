@@ -16,6 +16,7 @@ from workflow_scripts.run.config import Config, backbones_used, bitext_used
 from workflow_scripts.run.inputs import languages_known
 from workflow_scripts.stage import ROOT, InputError
 from workflow_scripts.tasks.crosslingual import crosslingual_lexicons, is_learnt
+from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.tasks.experiment import (
     Phase,
     arms_of,
@@ -28,7 +29,6 @@ from workflow_scripts.tasks.experiment import (
     phases_of,
     seeds_of,
 )
-from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.translation import Translation, translations
 from workflow_scripts.training.settings import Training
 

@@ -23,6 +23,7 @@ from workflow_scripts.run import analyses
 from workflow_scripts.run.config import Config, backbones_used, data_file, data_used, translators
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks import crosslingual, translation
+from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.tasks.experiment import (
     Phase,
     arm_phases,
@@ -37,7 +38,6 @@ from workflow_scripts.tasks.experiment import (
     seeds_of,
     trains,
 )
-from workflow_scripts.tasks.table import task_of
 from workflow_scripts.text import labelled
 from workflow_scripts.training.backbone import Backbone
 

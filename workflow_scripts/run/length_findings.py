@@ -15,8 +15,8 @@ from workflow_scripts.run.labelled_findings import examples_of, plain_lines
 from workflow_scripts.run.model_findings import located
 from workflow_scripts.run.text_findings import beginning
 from workflow_scripts.stage import InputError, resource
+from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.tasks.experiment import arms_of, backbone_of, chain
-from workflow_scripts.tasks.table import task_of
 from workflow_scripts.text.parallel import read_pairs
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.too_long import NO_LIMIT, Room
@@ -29,7 +29,7 @@ def long_rows(config: Config) -> Iterator[Finding]:
     """What share of the training text is longer than `max_length`, of each experiment and, where they have their own, of arms."""
     told: dict[str, Finding] = {}
     for name, arm, phase, training in trained_by_updates(config):
-        documents = getattr(config.experiments[name], "task", "") == "summarisation"
+        documents = task_of(config.experiments[name]).documents
         if not (codec := _codec(config, backbone_of(config, config.experiments[name], arm), documents)):
             continue
         own = {"max_length", "too_long"} & phase.training.keys() or phase.backbone
@@ -82,7 +82,7 @@ def long_sources(config: Config) -> Iterator[Finding]:
         experiment = config.experiments[name]
         for arm in arms_of(config, experiment) if task_of(experiment).answers == "text" else ():
             backbone = backbone_of(config, experiment, arm)
-            codec, longest = _codec(config, backbone, experiment.task == "summarisation"), _positions(config, backbone)
+            codec, longest = _codec(config, backbone, task_of(experiment).documents), _positions(config, backbone)
             if not (codec and longest):
                 continue
             for test, lines in _sources(config, name).items():

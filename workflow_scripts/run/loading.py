@@ -18,10 +18,10 @@ from typing import Any, get_origin
 
 import yaml
 
+from workflow_scripts import registry
 from workflow_scripts.names import instead
 from workflow_scripts.stage import ROOT, InputError, resource
-from workflow_scripts.tasks.experiment import Task
-from workflow_scripts.tasks.table import TASKS, task_name
+from workflow_scripts.tasks.entry import Task, task_name
 from workflow_scripts.tasks.translation import TRAINING_TYPES
 from workflow_scripts.yaml_text import composed, odd_blank
 
@@ -433,7 +433,7 @@ def _with_defaults(raw: dict[str, Any]) -> dict[str, Any]:
 def _task(block: Any) -> Task | None:
     """The task of an experiment's raw block; None if the block is malformed, which is reported later."""
     named = task_name(block) if isinstance(block, dict) else None
-    return TASKS.get(named) if isinstance(named, str) else None
+    return registry.entries("task").get(named) if isinstance(named, str) else None
 
 
 def _with_grids(raw: dict[str, Any]) -> dict[str, Any]:

@@ -16,8 +16,8 @@ from workflow_scripts.run.labelled_findings import examples_of, plain_lines
 from workflow_scripts.run.model_findings import located
 from workflow_scripts.run.text_findings import beginning
 from workflow_scripts.stage import InputError
+from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.tasks.experiment import backbones_of, chain, experiments_needed
-from workflow_scripts.tasks.table import task_of
 from workflow_scripts.text.aligned import read_aligned
 from workflow_scripts.text.parallel import read_pairs
 

@@ -15,8 +15,8 @@ from workflow_scripts.run.model_findings import shape_of
 from workflow_scripts.run.partitions import Nodes, check_job, gpu_here, gpus_of, read_accounts, read_partitions
 from workflow_scripts.run.submission import refusal
 from workflow_scripts.stage import InputError, resource
+from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.tasks.experiment import Trained, arms_of, experiments_needed, of_training, seeds_of
-from workflow_scripts.tasks.table import task_of
 from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.files import packing
 

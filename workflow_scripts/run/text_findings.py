@@ -19,8 +19,8 @@ from workflow_scripts.run.config import Config, data_file, data_used, sources_of
 from workflow_scripts.run.findings import Finding, gigabytes, is_awaited, judged, used_corpora
 from workflow_scripts.run.mark_findings import joined_files, of_other_tools, quoted_cells
 from workflow_scripts.stage import InputError, resource
+from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.tasks.experiment import chain, experiments_needed
-from workflow_scripts.tasks.table import task_of
 from workflow_scripts.tasks.translation import translations
 from workflow_scripts.text.acquisition import Data, by_hand, needed
 from workflow_scripts.text.aligned import AlignedSource, read_aligned

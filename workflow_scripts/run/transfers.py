@@ -12,8 +12,8 @@ from typing import Any
 from workflow_scripts import paths
 from workflow_scripts.names import undefined
 from workflow_scripts.run.config import Config
+from workflow_scripts.tasks.entry import task_name, task_of
 from workflow_scripts.tasks.experiment import AnyExperiment, arms_of, backbone_of, seeds_of, trains
-from workflow_scripts.tasks.table import task_name, task_of
 
 # ---------------------------------------------------------------------------------------------
 # what is compared
@@ -138,4 +138,4 @@ def _compared_by(config: Config, name: str) -> str:
 
 def _head(config: Config, name: str) -> Any:
     experiment: Any = config.experiments[name]
-    return getattr(experiment, task_name(experiment) or "")
+    return getattr(experiment, experiment.head)

@@ -1,41 +1,29 @@
 """answering: a model learns to mark the answer of a question in a passage, in one language, and marks answers in others.
 
 Extractive question answering as in SQuAD, XQuAD, MLQA and TyDiQA-GoldP. How questions and passages are read is in `passages`, the heads
-are in `spans`. The steps are commands:
-
-``finetune``
-    some epochs with the answers, with early stopping; goes on from checkpoints like `training`
-``predict``
-    an answer for each question of all test sets, whatever their languages, in one process; F1 and exact match of each test
-    set, with their intervals and what the first sentence of each passage gets
-``compare``
-    tests of the arms' differences, on each test set and on average over them
+are in `spans`. The commands are those of `head`; scores are F1 and exact match, beside those of the first sentence of each passage.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
-import torch
 
-from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.evidence import answers
-from workflow_scripts.evidence.average import Significance, compare_folders, scores_beside
+from workflow_scripts.evidence.average import scores_beside
 from workflow_scripts.limits import AboveZero, Limits, Positive
-from workflow_scripts.models.batches import Row
-from workflow_scripts.stage import InputError, run, write_json
-from workflow_scripts.tasks.crosslingual import Finetuned, crosslingual_task
-from workflow_scripts.tasks.finetuning import Batches, HeadSettings, Prepared, Told, finetune_head, mean_of, some_of, with_choice
+from workflow_scripts.stage import run
+from workflow_scripts.tasks.entry import Measure
+from workflow_scripts.tasks.finetuning import HeadSettings
+from workflow_scripts.tasks.head import About, Answered, Part, commands, head_task
 from workflow_scripts.tasks.heads import load_token_head
 from workflow_scripts.tasks.passages import PassageReader, Window, mark
-from workflow_scripts.text.examples import Example, read_table
-from workflow_scripts.text.files import read_lines, write_lines
+from workflow_scripts.text.examples import Example
 from workflow_scripts.text.questions import Span, parse_lost, parse_spans, write_spans
 from workflow_scripts.text.words import sentences
-from workflow_scripts.training.job import Job
 from workflow_scripts.training.launching import launch
 
 Metric = Literal["f1", "em", "f1_mlqa", "em_mlqa"]
@@ -66,96 +54,45 @@ class Answering(HeadSettings):
     """Of a model with a decoder: whether answers are marked by the decoder's states, or by the encoder's, without a decoder."""
 
 
-@dataclass(kw_only=True)
-class Asking(Told):
-    """What one call of `finetune` is told."""
-
-    answering: Answering = field(default_factory=Answering)
-    """Settings of the head and of its finetuning."""
-
-
-@dataclass(kw_only=True)
-class AnsweringExperiment(Finetuned):
-    """Question answering: the span of a passage that answers a question; finetuned in one language, tested in others."""
-
-    head: ClassVar[str] = "answering"
-    task: Literal["answering"]
-    """What is finetuned for."""
-    answering: Answering = field(default_factory=Answering)
-    """Settings of finetuning; the epochs stand in the arms."""
-    scores: Significance = field(default_factory=Significance)
-    """Tests of significance."""
-
-
-ANSWERING = crosslingual_task(AnsweringExperiment, key="answering", answers="spans", rule="answering_finetune", unit="question")
-
-
 # ---------------------------------------------------------------------------------------------
-# steps
+# answers and scores
 
 
-def finetune(job: Job, *, train: tuple[Path, ...], dev: tuple[Path, ...], settings: Asking) -> None:
-    """Finetune a model to mark the answers of questions; see `Job` and `finetune_head`."""
-    finetune_head(job, train, dev, settings, "answering", prepare)
-
-
-def prepare(job: Job, train: tuple[Path, ...], dev: tuple[Path, ...], settings: Asking) -> Prepared:
-    """The model with its head, the text as rows, and how a look at the dev sets is made."""
-    chosen = settings.answering
-    reader = reader_of(job.start, chosen, settings.language)
-    rows: list[Row] = []
-    for path, code in zip(train, settings.train_languages, strict=True):
-        rows += [window.row for window in reader.windows(some_of(read_table(path), chosen.examples), code)]
-    held_out = [(read_table(path), code) for path, code in zip(dev, settings.dev_languages, strict=True)]
-    dev_windows = [reader.windows(table, code) for table, code in held_out]
-    network = load_token_head(job.start, "answering", None, chosen, job.seed, job.from_scratch)
-    precision = pick_precision(chosen.precision, pick_device(chosen.device))
-
-    def look_at(table: list[Example], code: str, windows: list[Window]) -> dict[str, float]:
-        marked = mark(network, reader, windows, chosen.longest_answer, precision)
-        counted = counts_of(table, marked.spans, code).sum(axis=0)
-        return {"eval_loss": float(np.mean(marked.losses)), "eval_error": 1 - answers.SCORES[chosen.metric](counted)}
-
-    def look() -> dict[str, float]:
-        return mean_of([look_at(*text, windows) for text, windows in zip(held_out, dev_windows, strict=True)])
-
-    return Prepared(network, reader, Batches(lambda epoch: rows, len(rows), settings.epochs, chosen, job.seed), look, chosen.metric)
-
-
-def predict(
-    model: Path,
-    examples: tuple[Path, ...],
-    folder: Path,
-    *,
-    testsets: tuple[str, ...],
-    languages: tuple[str, ...],
-    choice: Path | None = None,
-    threads: int = 0,
-    settings: Answering = Answering(),
-) -> None:
-    """Mark the answers of all test sets; write each one's spans with their text (``NAME.hyp``), and ``NAME.scores.json`` into `folder`.
-
-    `examples`, `testsets` and `languages` are of one order; `choice` is what a grid chose (`with_choice`). The model is loaded once, and
-    the windows of all are batched by length.
-    """
-    settings = with_choice(settings, choice)
-    if threads:
-        torch.set_num_threads(threads)
-    reader = reader_of(model, settings)
-    network = load_token_head(model, "answering", None, settings, seed=0, new_head=False).to(pick_device(settings.device))
-    tables = [read_table(path) for path in examples]
+def predictions(network: Any, reader: Any, parts: list[Part], precision: str, about: About) -> list[Answered]:
+    """The span of the passage that answers each question."""
     windows: list[Window] = []
-    of_testset, first = [], 0
-    for table, code in zip(tables, languages, strict=True):
-        found = reader.windows(table, code)
-        windows += [window._replace(example=first + window.example) for window in found]
-        of_testset.append(len(found))
-        first += len(table)
-    given = iter(mark(network, reader, windows, settings.longest_answer, pick_precision(settings.precision, network.device)).spans)
-    for name, code, table, number in zip(testsets, languages, tables, of_testset, strict=True):
-        spans = [next(given) for _ in table]
-        write_lines(folder / f"{name}.hyp", (f"{write_spans([span])}\t{text_of(e, span)}" for e, span in zip(table, spans, strict=True)))
-        write_json(folder / f"{name}.scores.json", {**score(table, spans, code, settings.metric), "windows": number})
+    first = 0
+    for part in parts:
+        windows += [window._replace(example=first + window.example) for window in part.windows]
+        first += len(part.examples)
+    marked = mark(network, reader, windows, about.settings.longest_answer, precision)
+    spans, losses = iter(marked.spans), iter(marked.losses)
+
+    def answered(part: Part) -> Answered:
+        loss = float(np.mean([next(losses) for _ in part.windows]))
+        return Answered([next(spans) for _ in part.examples], lambda: loss)
+
+    return [answered(part) for part in parts]
+
+
+def measure(settings: Any, text: Any) -> Measure:
+    """What the scores are called."""
+    metric = settings.answering.metric
+    name = NAMES[metric]
+    counted = "MLQA" if metric.endswith("_mlqa") else "SQuAD"
+    return Measure(
+        metric=metric,
+        name=name,
+        title=name[:1].upper() + name[1:],
+        note=f" of answers in per cent, as {counted} counts it",
+        others=tuple(other for other in answers.SCORES if other != metric),
+        interval="the 95 % interval (bootstrap over questions)",
+        trivial="first sentence",
+        trivially="the answer is the first sentence of the passage",
+        signature="first sentence of the passage",
+        guess="answering with the first sentence of the passage",
+        loss="nats per end of a span",
+    )
 
 
 def score(table: list[Example], spans: list[Span], code: str, metric: str) -> dict[str, Any]:
@@ -196,40 +133,6 @@ def first_sentence(passage: str) -> Span:
     return start, start + len(first)
 
 
-def compare_arms(
-    systems: tuple[Path, ...],
-    examples: tuple[Path, ...],
-    output: Path,
-    *,
-    names: tuple[str, ...],
-    testsets: tuple[str, ...],
-    languages: tuple[str, ...],
-    seeds: tuple[int, ...],
-    metric: Metric,
-    settings: Significance = Significance(),
-) -> None:
-    """Test the differences in `metric` between every two arms, on each test set and on average: by seed, and over the seeds.
-
-    `systems` are the folders of predictions, ordered by arm, then by seed; `examples` and `languages` are ordered like `testsets`.
-    """
-    tables = {testset: (read_table(path), code) for testset, path, code in zip(testsets, examples, languages, strict=True)}
-
-    def counts_in(hypotheses: Path, testset: str) -> np.ndarray:
-        table, code = tables[testset]
-        return counts_of(table, read_spans(hypotheses, len(table)), code)
-
-    found = compare_folders(systems, counts_in, answers.SCORES[metric], names, testsets, seeds, settings)
-    write_json(output, {"metric": metric, **found})
-
-
-def read_spans(hypotheses: Path, wanted: int) -> list[Span]:
-    """The spans in a file of answers, one a line; raises `InputError` when they are not as many as `wanted`."""
-    spans = [parse_spans(line.partition("\t")[0])[0] for line in read_lines(hypotheses)]
-    if len(spans) != wanted:
-        raise InputError(f"{hypotheses}: has {len(spans)} answers for {wanted} questions; delete it and run the same command again")
-    return spans
-
-
 # ---------------------------------------------------------------------------------------------
 # models
 
@@ -239,6 +142,42 @@ def reader_of(folder: Path, settings: Answering, language: str = "") -> PassageR
     return PassageReader(folder, settings.max_length, settings.stride, settings.longest_question, settings.parts, language)
 
 
+NAMES = {"f1": "F1", "em": "exact match", "f1_mlqa": "F1", "em_mlqa": "exact match"}
+"""What the scores are called."""
+ANSWERING = head_task(
+    "answering",
+    Answering,
+    label="question answering",
+    about="Question answering: the span of a passage that answers a question; finetuned in one language, tested in others.",
+    answers="spans",
+    named="",
+    unit="question",
+    reader=reader_of,
+    network=lambda folder, labels, settings, seed, scratch: load_token_head(
+        folder, "answering", labels, settings, seed, scratch, new_head=labels is not None
+    ),
+    predictions=predictions,
+    counts=lambda examples, spans, code, about: counts_of(examples, spans, code),
+    scores=answers.SCORES,
+    score=lambda examples, spans, code, about: score(examples, spans, code, about.settings.metric),
+    line=lambda example, span: f"{write_spans([span])}\t{text_of(example, span)}",
+    answer=lambda example, line: parse_spans(line.partition("\t")[0])[0],
+    beside=lambda path, part, answered, reader, about: {"windows": len(part.windows)},
+    words={
+        "learns": "mark the answer of a question in a passage",
+        "inputs": "questions",
+        "outputs": "answers",
+        "row": "questions",
+    },
+    parts={"answered": ("Answers side by side", "answered")},
+    templates=("answering",),
+    measure=measure,
+    score_names=NAMES,
+    cut=True,
+)
+finetune, predict, compare_arms = commands(ANSWERING).values()
+
+
 if __name__ == "__main__":
     launch("workflow_scripts.tasks.answering", "finetune")
-    run({"finetune": finetune, "predict": predict, "compare": compare_arms})
+    run(commands(ANSWERING))

@@ -18,7 +18,6 @@ from workflow_scripts.names import undefined
 from workflow_scripts.tasks.experiment import (
     Experiment,
     Phase,
-    Task,
     Trained,
     arms_of,
     backbone_of,
@@ -190,29 +189,25 @@ def results(config: Config, name: str) -> set[str]:
     return files
 
 
-def phases_with(rule: str, key: str) -> Callable[[Config, str, list[str]], Iterator[Trained]]:
-    """`Task.phases` of a task that `rule` finetunes for, by the settings under the experiment's `key`."""
-
-    def phases(config: Config, name: str, arms: list[str]) -> Iterator[Trained]:
-        experiment: CrossLingual = config.experiments[name]
-        seeds, points = len(seeds_of(config, experiment)), grid_points(experiment)
-        for arm, phase in phases_of(config, experiment, arms):
-            backbone = backbone_of(config, experiment, arm)
-            if phase.restores:
-                training = phase_training(experiment, phase)
-                yield of_training("pretext", f"experiments.{name}.training", backbone, training, seeds + bool(points))
-            for point in () if phase.restores else (points or [{}]):
-                # each point is trained once, then the chosen one with every seed
-                times = 1 + seeds / len(points) if points else seeds
-                epochs = point.get("epochs", phase.epochs) or 0
-                yield _finetuning(rule, f"experiments.{name}.{key}", backbone, head_settings(experiment, point), epochs, times)
-
-    return phases
+def phases(config: Config, name: str, arms: list[str]) -> Iterator[Trained]:
+    """Every phase of some of its arms that is trained."""
+    experiment: CrossLingual = config.experiments[name]
+    seeds, points = len(seeds_of(config, experiment)), grid_points(experiment)
+    for arm, phase in phases_of(config, experiment, arms):
+        backbone = backbone_of(config, experiment, arm)
+        if phase.restores:
+            training = phase_training(experiment, phase)
+            yield of_training("pretext", f"experiments.{name}.training", backbone, training, seeds + bool(points))
+        for point in () if phase.restores else (points or [{}]):
+            # each point is trained once, then the chosen one with every seed
+            times = 1 + seeds / len(points) if points else seeds
+            epochs = point.get("epochs", phase.epochs) or 0
+            yield _finetuning(f"experiments.{name}.{experiment.head}", backbone, head_settings(experiment, point), epochs, times)
 
 
-def _finetuning(rule: str, where: str, backbone: str, chosen: Any, epochs: int, times: float) -> Trained:
+def _finetuning(where: str, backbone: str, chosen: Any, epochs: int, times: float) -> Trained:
     return Trained(
-        rule,
+        "head_finetune",
         where,
         backbone,
         chosen.batch_size * chosen.max_length,
@@ -230,30 +225,27 @@ def _finetuning(rule: str, where: str, backbone: str, chosen: Any, epochs: int, 
 # what is wrong with an experiment
 
 
-def problems_with(key: str, unit: str) -> Callable[[Config, str], Iterator[str]]:
-    """`Task.problems` of a task whose finetuning settings stand under the experiment's `key`, and in whose text a `unit` has a label."""
-
-    def problems(config: Config, name: str) -> Iterator[str]:
-        where, experiment = f"experiments.{name}", config.experiments[name]
-        yield from shared_problems(config, name)
-        for arm, phase in phases_of(config, experiment):
-            if phase.data == "task" and phase.epochs is None:
-                yield (
-                    f"arms.{arm}: {where}, a {experiment.task}, counts epochs and not updates; give it an arm with "
-                    f"`- {{data: task, epochs: 3}}`, and name that in run.arms, or in {where}.arms where other experiments have other arms"
-                )
-            if phase.data == "task" and phase.training:
-                yield f"arms.{arm}.training: is for pretext phases; finetuning has {where}.{key}"
-        if experiment.select_on == "all" and not selecting_parts(config, name):
-            yield f"{where}.select_on: all needs `more_dev` in labelled.{experiment.corpus}, dev text in other languages"
-        yield from _grid_problems(where, experiment, key)
-        yield from translations_problems(config, name)
-        switched = []
-        if getattr(getattr(experiment, key), "switch_while_finetuning", False):
-            switched.append(f"{where}.{key}.switch_while_finetuning")
-        yield from text_problems(config, name, unit, {f"{where}.{key}": getattr(experiment, key).max_length}, switched)
-
-    return problems
+def problems(config: Config, name: str, unit: str) -> Iterator[str]:
+    """What is wrong with an experiment in whose text a `unit` has a label, and types cannot tell."""
+    where, experiment = f"experiments.{name}", config.experiments[name]
+    key, head = experiment.head, getattr(experiment, experiment.head)
+    yield from shared_problems(config, name)
+    for arm, phase in phases_of(config, experiment):
+        if phase.data == "task" and phase.epochs is None:
+            yield (
+                f"arms.{arm}: {where}, a {experiment.task}, counts epochs and not updates; give it an arm with "
+                f"`- {{data: task, epochs: 3}}`, and name that in run.arms, or in {where}.arms where other experiments have other arms"
+            )
+        if phase.data == "task" and phase.training:
+            yield f"arms.{arm}.training: is for pretext phases; finetuning has {where}.{key}"
+    if experiment.select_on == "all" and not selecting_parts(config, name):
+        yield f"{where}.select_on: all needs `more_dev` in labelled.{experiment.corpus}, dev text in other languages"
+    yield from _grid_problems(where, experiment, key)
+    yield from translations_problems(config, name)
+    switched = []
+    if getattr(head, "switch_while_finetuning", False):
+        switched.append(f"{where}.{key}.switch_while_finetuning")
+    yield from text_problems(config, name, unit, {f"{where}.{key}": head.max_length}, switched)
 
 
 def translations_problems(config: Config, name: str) -> Iterator[str]:
@@ -394,26 +386,3 @@ def _dictionary_problems(config: Config, name: str) -> Iterator[str]:
                     f"lexicons.{used}.dictionary: {code}-{other} is missing, which {where} needs for its texts in {other}; "
                     f"give a file of word pairs (MUSE's format), or name the languages to switch into in {where}.into"
                 )
-
-
-def crosslingual_task(settings: type[CrossLingual], key: str, answers: Any, rule: str, unit: str = "text") -> Task:
-    """The entry of a task with labels in the table: `rule` finetunes for it, by the settings under the experiment's `key`.
-
-    A `unit` of its text (text, word, question or query) has a label.
-    """
-    return Task(
-        settings=settings,
-        text="labelled",
-        answers=answers,
-        length="epochs",
-        languages=languages,
-        trained_languages=trained_languages,
-        training_text=training_text,
-        held_out_text=held_out_text,
-        lexicons=lexicons,
-        results=results,
-        problems=problems_with(key, unit),
-        phases=phases_with(rule, key),
-        rules={"pretext": "training.micro_batch_tokens", rule: f"{key}.micro_batch"},
-        grid=key,
-    )

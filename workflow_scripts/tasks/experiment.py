@@ -1,7 +1,7 @@
-"""experiment: what all tasks share: phases, the settings of an experiment, what they mean, and the form of a task's entry in the table.
+"""experiment: what all tasks share: phases, the settings of an experiment, and what they mean.
 
 An experiment is a task on a text with a backbone. An arm is a way to train, a chain of phases: any number that restore noised text, then
-the task itself. The table of tasks is in `table`.
+the task itself. What a task is stands in `entry`.
 """
 
 from __future__ import annotations
@@ -10,14 +10,13 @@ import functools
 import hashlib
 import itertools
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
 from workflow_scripts import registry
-from workflow_scripts.evidence.trivial import Kind
 from workflow_scripts.limits import Positive, Share
 from workflow_scripts.models.families import DEFAULT_FAMILY
 from workflow_scripts.names import undefined
@@ -221,48 +220,6 @@ class MoreText(NamedTuple):
     source: str
     target: str
     languages: tuple[str, str]
-
-
-class Task(NamedTuple):
-    """A task: everything that rules, checks and preflight ask of it. Functions take the configuration and an experiment's name."""
-
-    settings: type[AnyExperiment]
-    """Its block in the configuration."""
-    text: Literal["corpora", "labelled", "aligned"]
-    """The section that its text comes from."""
-    answers: Literal["text", "labels", "tags", "spans", "scores", "neighbours"]
-    """What a line of a `.hyp` file is."""
-    length: Literal["updates", "epochs", "none"]
-    """What its arms count, and share. `none`: nothing is trained. The arms are then the models that the experiment names (`models`)."""
-    languages: Callable[[Config, str], list[str]]
-    """The languages of its texts: source and target, or that of the training text and those of the test sets."""
-    trained_languages: Callable[[Config, str], list[str]]
-    """The languages that it is trained in."""
-    training_text: Callable[[Config, str], list[str]]
-    """Files of plain sentences that it is trained on: what a tokeniser is made from, or a vocabulary is cut down to."""
-    held_out_text: Callable[[Config, str], list[str]]
-    """Files of plain sentences that no backbone may be trained on."""
-    lexicons: Callable[[Config, str], list[str]]
-    """Folders of the lexicons that its words are switched by."""
-    results: Callable[[Config, str], set[str]]
-    """All files that the report reads of it."""
-    problems: Callable[[Config, str], Iterator[str]]
-    """Problems of its block that types cannot express."""
-    phases: Callable[[Config, str, list[str]], Iterator[Trained]]
-    """Every phase of some of its arms that is trained."""
-    rules: dict[str, str]
-    """Each of its rules that runs on a device → the key, under the experiment's block, that lowers its memory."""
-    defaults: dict[str, dict[str, Any]] = {}  # noqa: RUF012 (a named tuple's default, which nothing changes)
-    """Raw settings that replace the general defaults for this task."""
-    sides: Callable[[Config, str, str], list[tuple[str, str]]] | None = None
-    """Of a task that answers text: the two aligned files of a part (train, dev, test/…), what is read and what is to be written, each
-    with its language."""
-    more_text: Callable[[Config, str, Phase], list[MoreText]] | None = None
-    """Of a task that answers text: what a task phase learns from besides the text of the experiment."""
-    trivial: Kind = "first_sentence"
-    """Of a task whose answers are text: its trivial baseline."""
-    grid: str = ""
-    """The key of the experiment's block in which a list in place of a value makes a grid to choose from; none does by default."""
 
 
 # ---------------------------------------------------------------------------------------------

@@ -28,7 +28,8 @@ from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, atomic, run, write_json
 from workflow_scripts.tasks import crosslingual, translation
 from workflow_scripts.tasks.crosslingual import CrossLingual
-from workflow_scripts.tasks.experiment import MoreText, Phase, Task, phases_of, shared_problems
+from workflow_scripts.tasks.entry import Parts, Task, register_task
+from workflow_scripts.tasks.experiment import MoreText, Phase, phases_of, shared_problems
 from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.files import read_lines, write_pairs
 from workflow_scripts.text.words import is_blank
@@ -158,34 +159,98 @@ def problems(config: Config, name: str) -> Iterator[str]:
     yield from crosslingual.text_problems(config, name, "target", {}, [], languages)
 
 
-GENERATION = Task(
-    settings=Generation,
-    text="labelled",
-    answers="text",
-    length="updates",
-    languages=languages,
-    trained_languages=crosslingual.trained_languages,
-    training_text=training_text,
-    held_out_text=held_out_text,
-    lexicons=crosslingual.lexicons,
-    results=results,
-    problems=problems,
-    phases=translation.phases,
-    rules={
-        "pretext": "training.micro_batch_tokens",
-        "finetune": "training.micro_batch_tokens",
-        "generation_decoding": "decoding.batch_tokens",
-        "speed": "speed.batch_tokens",
+PARTS: Parts = {
+    "run": ("What was run", "generated"),
+    "scores": ("Scores", "scores"),
+    "speed": ("Speed", "speed"),
+    "curves": ("Learning curves", "curves"),
+    "lexicon": ("Dictionaries", "dictionaries"),
+    "switched": ("Switched sentences", "switched"),
+    "translations": ("{outputs} side by side", "translations"),
+}
+"""The parts of the report: those of translation that make sense here."""
+
+
+def _register(name: str, label: str, words: dict[str, str]) -> None:
+    register_task(
+        Task(
+            name=name,
+            label=label,
+            settings=Generation,
+            text="labelled",
+            answers="text",
+            length="updates",
+            languages=languages,
+            trained_languages=crosslingual.trained_languages,
+            training_text=training_text,
+            held_out_text=held_out_text,
+            lexicons=crosslingual.lexicons,
+            results=results,
+            problems=problems,
+            phases=translation.phases,
+            rules={
+                "pretext": "training.micro_batch_tokens",
+                "finetune": "training.micro_batch_tokens",
+                "generation_decoding": "decoding.batch_tokens",
+                "speed": "speed.batch_tokens",
+            },
+            defaults={
+                "scores": {"metrics": ["BLEU", "ROUGE-L", "METEOR"], "lowercase": True},
+                "training": {"dev_metric": "ROUGE-L", "too_long": "cut"},
+                "choice": {"by": "dev_rouge"},
+                BLOCK: {"alignment": "mask_predict"},
+            },
+            sides=sides_of,
+            more_text=more_text,
+            grid="training",
+            words=words,
+            parts=PARTS,
+            templates=("generation",),
+        )
+    )
+
+
+_register(
+    "questions",
+    "question generation",
+    {
+        "learns": "ask questions that a text answers",
+        "rows": "texts to ask a question about",
+        "pairs": "texts with questions",
+        "pair": "a text and a question",
+        "input": "text",
+        "inputs": "texts",
+        "output": "a question",
+        "outputs": "questions",
     },
-    defaults={
-        "scores": {"metrics": ["BLEU", "ROUGE-L", "METEOR"], "lowercase": True},
-        "training": {"dev_metric": "ROUGE-L", "too_long": "cut"},
-        "choice": {"by": "dev_rouge"},
-        BLOCK: {"alignment": "mask_predict"},
+)
+_register(
+    "titles",
+    "title generation",
+    {
+        "learns": "give articles a title",
+        "rows": "articles to give a title",
+        "pairs": "articles with titles",
+        "pair": "an article and its title",
+        "input": "article",
+        "inputs": "articles",
+        "output": "a title",
+        "outputs": "titles",
     },
-    sides=sides_of,
-    more_text=more_text,
-    grid="training",
+)
+_register(
+    "stories",
+    "story generation",
+    {
+        "learns": "tell a story from its opening",
+        "rows": "openings to continue",
+        "pairs": "openings with stories",
+        "pair": "an opening and its story",
+        "input": "opening",
+        "inputs": "openings",
+        "output": "a story",
+        "outputs": "stories",
+    },
 )
 
 

@@ -74,6 +74,10 @@ class Reader:
         self.has_types = getattr(config, "type_vocab_size", 1) > 1
         self.max_length = min(max_length, longest_row(config))
 
+    def windows(self, examples: Sequence[Example], code: str) -> list[Any]:
+        """What becomes a row each: the examples themselves."""
+        return list(examples)
+
     def rows(self, examples: Sequence[Example], code: str, labels: list[str]) -> list[Row]:
         """Ids of each example, and the number of its label."""
         numbers = {label: [number] for number, label in enumerate(labels)}

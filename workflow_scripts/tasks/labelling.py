@@ -2,15 +2,7 @@
 
 Parts of speech or named entities, as in XGLUE and XTREME. The first piece of a word carries its tag, as in BERT (Devlin et al.
 2019, section 5.3). mBERT and XLM-R tag with transformers' own heads, mBART and M2M-100 by the states of the decoder, which
-reads what the encoder reads (`tagger`). The steps are commands:
-
-``finetune``
-    some epochs with the tags, with early stopping; goes on from checkpoints like `training`
-``predict``
-    a tag for each word of all test sets, whatever their languages, in one process; accuracy and F1 of each test set, with their
-    intervals and what a word list gets
-``compare``
-    tests of the arms' differences, on each test set and on average over them
+reads what the encoder reads (`tagger`). The commands are those of `head`; scores are accuracy and F1, beside those of a word list.
 """
 
 from __future__ import annotations
@@ -19,27 +11,26 @@ import importlib.metadata
 from array import array
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
 
-from workflow_scripts.device import pick_device, pick_precision, reading_in, without_gradients
+from workflow_scripts.device import reading_in, without_gradients
 from workflow_scripts.evidence import tag_scores
-from workflow_scripts.evidence.average import Significance, compare_folders, scores_beside
+from workflow_scripts.evidence.average import scores_beside
 from workflow_scripts.limits import AboveZero, Positive
 from workflow_scripts.models.batches import Row, by_length, decoder_input, tokens_at_once
 from workflow_scripts.models.products import quick_products
-from workflow_scripts.stage import InputError, run, write_json
-from workflow_scripts.tasks.crosslingual import Finetuned, crosslingual_task
-from workflow_scripts.tasks.finetuning import Batches, HeadSettings, Prepared, Told, finetune_head, mean_of, some_of, with_choice
+from workflow_scripts.stage import run
+from workflow_scripts.tasks.entry import Measure
+from workflow_scripts.tasks.finetuning import HeadSettings
+from workflow_scripts.tasks.head import About, Answered, Part, commands, head_task
 from workflow_scripts.tasks.heads import Reader, load_token_head
-from workflow_scripts.text.examples import Example, read_table
-from workflow_scripts.text.files import read_lines, write_lines
+from workflow_scripts.text.examples import Example
 from workflow_scripts.text.tagged import join_words, split_words
-from workflow_scripts.training.job import Job
 from workflow_scripts.training.launching import launch
 
 
@@ -60,105 +51,8 @@ class Labelling(HeadSettings):
     """Of a model with a decoder: whether tags are read off the decoder's states, or off the encoder's, without a decoder."""
 
 
-@dataclass(kw_only=True)
-class Tagging(Told):
-    """What one call of `finetune` is told."""
-
-    labels: list[str]
-    """All tags."""
-    labelling: Labelling = field(default_factory=Labelling)
-    """Settings of the head and of its finetuning."""
-
-
-@dataclass(kw_only=True)
-class LabellingExperiment(Finetuned):
-    """Token labelling: words are tagged with parts of speech or named entities; finetuned in one language, tested in others."""
-
-    head: ClassVar[str] = "labelling"
-    task: Literal["labelling"]
-    """What is finetuned for."""
-    labelling: Labelling = field(default_factory=Labelling)
-    """Settings of finetuning; the epochs stand in the arms."""
-    scores: Significance = field(default_factory=Significance)
-    """Tests of significance."""
-
-
-LABELLING = crosslingual_task(LabellingExperiment, key="labelling", answers="tags", rule="labelling_finetune", unit="word")
-
-
 # ---------------------------------------------------------------------------------------------
-# steps
-
-
-def finetune(job: Job, *, train: tuple[Path, ...], dev: tuple[Path, ...], settings: Tagging) -> None:
-    """Finetune a model to tag words; see `Job` and `finetune_head`."""
-    finetune_head(job, train, dev, settings, "labelling", prepare)
-
-
-def prepare(job: Job, train: tuple[Path, ...], dev: tuple[Path, ...], settings: Tagging) -> Prepared:
-    """The model with its head, the text as rows, and how a look at the dev sets is made."""
-    chosen, labels = settings.labelling, settings.labels
-    metric = leading(chosen, labels)
-    reader = WordReader(job.start, chosen.max_length, chosen.parts, settings.language)
-    rows: list[Row] = []
-    for path, code in zip(train, settings.train_languages, strict=True):
-        rows += reader.rows(reader.windows(some_of(read_table(path, labels, "word"), chosen.examples)), code, labels)
-    held_out = [read_table(path, labels, "word") for path in dev]
-    dev_windows = [reader.windows(table) for table in held_out]
-    codes = settings.dev_languages
-    dev_rows = [reader.rows(windows, code, labels) for windows, code in zip(dev_windows, codes, strict=True)]
-    network = load_token_head(job.start, "labelling", labels, chosen, job.seed, job.from_scratch)
-    precision = pick_precision(chosen.precision, pick_device(chosen.device))
-
-    def look_at(table: list[Example], windows: list[Example], rows: list[Row]) -> dict[str, float]:
-        logits = word_scores(network, reader, rows, precision)
-        given = tags_of_sentences(windows, [labels[i] for i in logits.argmax(dim=1).tolist()])
-        counted = tag_scores.count([example.label.split(" ") for example in table], given).sum(axis=0)
-        numbers = torch.tensor([number for _, tags in rows for number in tags if number >= 0])
-        loss = float(torch.nn.functional.cross_entropy(logits, numbers))
-        return {"eval_loss": loss, "eval_error": 1 - tag_scores.SCORES[metric](counted)}
-
-    def look() -> dict[str, float]:
-        return mean_of([look_at(*one) for one in zip(held_out, dev_windows, dev_rows, strict=True)])
-
-    return Prepared(network, reader, Batches(lambda epoch: rows, len(rows), settings.epochs, chosen, job.seed), look, metric)
-
-
-def predict(
-    model: Path,
-    train: Path,
-    examples: tuple[Path, ...],
-    folder: Path,
-    *,
-    testsets: tuple[str, ...],
-    languages: tuple[str, ...],
-    choice: Path | None = None,
-    threads: int = 0,
-    settings: Labelling = Labelling(),
-) -> None:
-    """Tag the words of all test sets; write each one's tags, a sentence a line (``NAME.hyp``), and ``NAME.scores.json`` into `folder`.
-
-    `examples`, `testsets` and `languages` are of one order; `choice` is what a grid chose (`with_choice`). The word list that the model is
-    compared with is made of the table `train`. Raises `InputError` for a true tag that the model has not learnt.
-    """
-    settings = with_choice(settings, choice)
-    if threads:
-        torch.set_num_threads(threads)
-    reader = WordReader(model, settings.max_length, settings.parts)
-    network = load_token_head(model, "labelling", None, settings, seed=0, new_head=False).to(pick_device(settings.device))
-    labels = [network.config.id2label[i] for i in range(network.config.num_labels)]
-    tables = [read_table(path, labels, "word") for path in examples]
-    windows = [reader.windows(table) for table in tables]
-    rows = [reader.rows(some, code, labels) for some, code in zip(windows, languages, strict=True)]
-    logits = word_scores(network, reader, [row for some in rows for row in some], pick_precision(settings.precision, network.device))
-    given = iter([labels[i] for i in logits.argmax(dim=1).tolist()])
-    word_list = tag_scores.learn_word_list((split_words(e.text), e.label.split(" ")) for e in read_table(train, labels, "word"))
-    for name, table, some in zip(testsets, tables, windows, strict=True):
-        tags = tags_of_sentences(some, [next(given) for window in some for _ in window.label.split(" ")])
-        write_lines(folder / f"{name}.hyp", (" ".join(line) for line in tags))
-        scores = score(table, tags, word_list, labels, leading(settings, labels))
-        unread = sum(word in reader.unread for example in table for word in split_words(example.text))
-        write_json(folder / f"{name}.scores.json", {**scores, "cut_sentences": len(some) - len(table), "unread_words": unread})
+# answers and scores
 
 
 def score(table: list[Example], given: list[list[str]], word_list: tag_scores.WordList, labels: list[str], metric: str) -> dict[str, Any]:
@@ -181,43 +75,69 @@ def score(table: list[Example], given: list[list[str]], word_list: tag_scores.Wo
     }
 
 
-def compare_arms(
-    systems: tuple[Path, ...],
-    examples: tuple[Path, ...],
-    output: Path,
-    *,
-    names: tuple[str, ...],
-    testsets: tuple[str, ...],
-    seeds: tuple[int, ...],
-    metric: str,
-    settings: Significance = Significance(),
-) -> None:
-    """Test the differences in `metric` between every two arms, on each test set and on average: by seed, and over the seeds.
-
-    `systems` are the folders of predictions, ordered by arm, then by seed; `examples` are ordered like `testsets`.
-    """
-    truth = {testset: [example.label.split(" ") for example in read_table(path)] for testset, path in zip(testsets, examples, strict=True)}
-
-    def counts_in(hypotheses: Path, testset: str) -> np.ndarray:
-        return tag_scores.count(truth[testset], aligned_tags(hypotheses, truth[testset]))
-
-    found = compare_folders(systems, counts_in, tag_scores.SCORES[metric], names, testsets, seeds, settings)
-    write_json(output, {"metric": metric, **found})
+def counts(examples: list[Example], given: list[list[str]], code: str, about: About) -> np.ndarray:
+    """What is counted in each sentence (`tag_scores.count`)."""
+    return tag_scores.count([example.label.split(" ") for example in examples], given)
 
 
-def aligned_tags(hypotheses: Path, truth: list[list[str]]) -> list[list[str]]:
-    """The tags in a file, a sentence a line; raises `InputError` when sentences or their words are not as many as in `truth`."""
-    lines = [line.split(" ") for line in read_lines(hypotheses)]
-    if list(map(len, lines)) != list(map(len, truth)):
-        raise InputError(
-            f"{hypotheses}: its lines do not have a tag for each word of the test set; delete it and run the same command again"
-        )
-    return lines
+def tags_in(example: Example, line: str) -> list[str]:
+    """The tags in a line of a file of answers. Raises `ValueError` when the sentence has more words or fewer."""
+    tags = line.split(" ")
+    if len(tags) != len(example.label.split(" ")):
+        raise ValueError("its lines do not have a tag for each word of the test set")
+    return tags
 
 
 def leading(settings: Labelling, labels: Sequence[str]) -> str:
     """The score that stands for the others: what is chosen, or what the tags ask for."""
     return tag_scores.leading(labels) if settings.metric == "auto" else settings.metric
+
+
+def predictions(network: Any, reader: Any, parts: list[Part], precision: str, about: About) -> list[Answered]:
+    """A tag for each word."""
+
+    def answered(part: Part, logits: torch.Tensor) -> Answered:
+        truth = torch.tensor([number for _, tags in part.rows for number in tags if number >= 0])
+        tags = tags_of_sentences(part.windows, [about.labels[number] for number in logits.argmax(dim=1).tolist()])
+        return Answered(tags, lambda: float(torch.nn.functional.cross_entropy(logits, truth)))
+
+    outputs = word_scores(network, reader, [row for part in parts for row in part.rows], precision)
+    words = [sum(len(split_words(example.text)) for example in part.examples) for part in parts]
+    return [answered(*one) for one in zip(parts, outputs.split(words), strict=True)]
+
+
+def scored(examples: list[Example], given: list[list[str]], code: str, about: About) -> dict[str, Any]:
+    """All scores of a test set, see `score`."""
+    learnt = tag_scores.learn_word_list((split_words(example.text), example.label.split(" ")) for example in about.learnt)
+    return score(examples, given, learnt, about.labels, leading(about.settings, about.labels))
+
+
+def beside(path: Path, part: Part, answered: Answered, reader: Any, about: About) -> dict[str, Any]:
+    """How many sentences were cut, and how many words were read as an unknown piece because nothing was left of them."""
+    unread = sum(word in reader.unread for example in part.examples for word in split_words(example.text))
+    return {"cut_sentences": len(part.windows) - len(part.examples), "unread_words": unread}
+
+
+def measure(settings: Any, text: Any) -> Measure:
+    """What the scores are called."""
+    metric = leading(settings.labelling, text.labels)
+    name, title, note = {
+        "accuracy": ("accuracy", "Accuracy", " of tags in per cent"),
+        "f1": ("F1", "F1", " of spans in per cent (seqeval, in its default mode)"),
+    }[metric]
+    return Measure(
+        metric=metric,
+        name=name,
+        title=title,
+        note=note,
+        others=tuple(other for other in ("accuracy", "f1", "precision", "recall") if other != metric),
+        interval="the 95 % interval (bootstrap over sentences)",
+        trivial="word list",
+        trivially="each word has the tag that it most often has in the training text, any other word the most frequent tag",
+        signature="most frequent tag of each word in the training text",
+        guess="giving each word the tag that it most often has in the training text, whatever stands around it,",
+        loss="nats per word",
+    )
 
 
 # ---------------------------------------------------------------------------------------------
@@ -249,7 +169,7 @@ class WordReader(Reader):
             self._pieces[word] = ids or [self.tokenizer.unk_token_id]
         return [[self._pieces[word] for word in words] for words in sentences]
 
-    def windows(self, examples: Sequence[Example]) -> list[Example]:
+    def windows(self, examples: Sequence[Example], code: str = "") -> list[Example]:
         """The examples, those that are longer than a row cut between words into several; their `line` tells which belong together."""
         made = []
         for example, pieces in zip(examples, self.pieces(examples), strict=True):
@@ -319,6 +239,35 @@ def word_scores(network, reader: WordReader, rows: Sequence[Row], precision: str
     return torch.cat(found)
 
 
+LABELLING = head_task(
+    "labelling",
+    Labelling,
+    label="token labelling",
+    about="Token labelling: words are tagged with parts of speech or named entities; finetuned in one language, tested in others.",
+    answers="tags",
+    unit="word",
+    baseline_learns=True,
+    reader=lambda folder, settings, language: WordReader(folder, settings.max_length, settings.parts, language),
+    network=lambda folder, labels, settings, seed, scratch: load_token_head(
+        folder, "labelling", labels, settings, seed, scratch, new_head=labels is not None
+    ),
+    predictions=predictions,
+    counts=counts,
+    scores=tag_scores.SCORES,
+    score=scored,
+    line=lambda example, tags: " ".join(tags),
+    answer=tags_in,
+    leading=leading,
+    beside=beside,
+    words={"learns": "tag the words of sentences", "inputs": "sentences", "outputs": "tags", "row": "sentences"},
+    parts={"tagged": ("Tags side by side", "tagged")},
+    measure=measure,
+    score_names={"f1": "F1"},
+    cut=True,
+)
+finetune, predict, compare_arms = commands(LABELLING).values()
+
+
 if __name__ == "__main__":
     launch("workflow_scripts.tasks.labelling", "finetune")
-    run({"finetune": finetune, "predict": predict, "compare": compare_arms})
+    run(commands(LABELLING))

@@ -12,7 +12,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
@@ -77,6 +77,10 @@ class PassageReader(Reader):
             answer = pieces_of_span(passage, spans[0]) if spans else None
             made += self._windows_of(number, question.ids[: self.longest_question], passage, answer, code)
         return made
+
+    def rows(self, examples: Sequence[Any], code: str, labels: list[str]) -> list[Row]:
+        """The rows of windows."""
+        return [window.row for window in examples]
 
     def _windows_of(self, number: int, question: list[int], passage: Pieces, answer: Span | None, code: str) -> list[Window]:
         room = self.room - len(question)

@@ -2,15 +2,8 @@
 
 As in XGLUE's web page ranking a document is graded by itself (pointwise): the model reads query and document as a pair and classifies
 it by its grade, and the document's score is the expected grade. With ``loss: regression`` it gives the score at once. mBART
-reads pairs as BART does, mBERT and XLM-R in their own format (`heads`). The steps are commands:
-
-``finetune``
-    some epochs with the grades, with early stopping; goes on from checkpoints like `training`
-``predict``
-    a score for each document of all test sets, whatever their languages, in one process; nDCG, nDCG@10 and MRR of each test set,
-    with their intervals and what a random ranking gets
-``compare``
-    tests of the arms' differences, on each test set and on average over them
+reads pairs as BART does, mBERT and XLM-R in their own format (`heads`). The commands are those of
+`head`; scores are nDCG, nDCG@10 and MRR, beside those of a random ranking.
 """
 
 from __future__ import annotations
@@ -18,27 +11,24 @@ from __future__ import annotations
 import importlib.metadata
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import torch
 
-from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.evidence import ranking_scores
-from workflow_scripts.evidence.average import Significance, compare_folders, scores_beside
+from workflow_scripts.evidence.average import scores_beside
 from workflow_scripts.limits import AboveZero, Positive
-from workflow_scripts.models.batches import Row
-from workflow_scripts.stage import InputError, run, write_json
-from workflow_scripts.tasks.crosslingual import Finetuned, crosslingual_task
-from workflow_scripts.tasks.finetuning import Batches, Prepared, TextHeadSettings, Told, finetune_head, mean_of, some_of, with_choice
-from workflow_scripts.tasks.heads import Reader, label_scores, load_text_head, summed_loss
-from workflow_scripts.text.examples import Example, read_table
-from workflow_scripts.text.files import read_lines, write_lines
-from workflow_scripts.training.job import Job
+from workflow_scripts.stage import run
+from workflow_scripts.tasks.entry import Measure
+from workflow_scripts.tasks.finetuning import TextHeadSettings
+from workflow_scripts.tasks.head import About, Answered, Part, commands, head_task, logits_of
+from workflow_scripts.tasks.heads import Reader, load_text_head, summed_loss
+from workflow_scripts.text.examples import Example
 from workflow_scripts.training.launching import launch
 
 if TYPE_CHECKING:
@@ -64,32 +54,8 @@ class Ranking(TextHeadSettings):
     """What early stopping and the choice of the checkpoint go by, on the dev set."""
 
 
-@dataclass(kw_only=True)
-class Grading(Told):
-    """What one call of `finetune` is told."""
-
-    grades: list[str]
-    """All grades."""
-    ranking: Ranking = field(default_factory=Ranking)
-    """Settings of the head and of its finetuning."""
-
-
-@dataclass(kw_only=True)
-class RankingExperiment(Finetuned):
-    """Ranking of documents by how well they answer a query; finetuned in one language, tested in others."""
-
-    head: ClassVar[str] = "ranking"
-    task: Literal["ranking"]
-    """What is finetuned for."""
-    ranking: Ranking = field(default_factory=Ranking)
-    """Settings of finetuning; the epochs stand in the arms."""
-    scores: Significance = field(default_factory=Significance)
-    """Tests of significance."""
-
-
 def problems(config: Config, name: str) -> Iterator[str]:
-    """What any such experiment may have wrong, and a least relevant grade that all documents have, or none."""
-    yield from _SHARED.problems(config, name)
+    """A least relevant grade that all documents have, or none."""
     experiment = config.experiments[name]
     grades = config.labelled[experiment.corpus].labels if experiment.corpus in config.labelled else []
     relevant = experiment.ranking.relevant
@@ -104,83 +70,41 @@ def problems(config: Config, name: str) -> Iterator[str]:
         )
 
 
-_SHARED = crosslingual_task(RankingExperiment, key="ranking", answers="scores", rule="ranking_finetune", unit="query")
-RANKING = _SHARED._replace(problems=problems)
-
-
 # ---------------------------------------------------------------------------------------------
-# steps
+# answers and scores
 
 
-def finetune(job: Job, *, train: tuple[Path, ...], dev: tuple[Path, ...], settings: Grading) -> None:
-    """Finetune a model to grade documents; see `Job` and `finetune_head`."""
-    finetune_head(job, train, dev, settings, "ranking", prepare)
+def predictions(network: Any, reader: Any, parts: list[Part], precision: str, about: About) -> list[Answered]:
+    """A score for each document."""
+    loss = loss_of(about.labels, about.settings.loss)
 
-
-def prepare(job: Job, train: tuple[Path, ...], dev: tuple[Path, ...], settings: Grading) -> Prepared:
-    """The model with its head, the text as rows, and how a look at the dev sets is made."""
-    chosen, grades = settings.ranking, settings.grades
-    reader = Reader(job.start, chosen.max_length, settings.language)
-    rows: list[Row] = []
-    for path, code in zip(train, settings.train_languages, strict=True):
-        rows += reader.rows(some_of(read_table(path, grades), chosen.examples), code, grades)
-    held_out = [read_table(path, grades) for path in dev]
-    codes = settings.dev_languages
-    dev_rows = [reader.rows(table, code, grades) for table, code in zip(held_out, codes, strict=True)]
-    network = load_ranker(job.start, grades, chosen, job.seed, job.from_scratch)
-    precision = pick_precision(chosen.precision, pick_device(chosen.device))
-    loss = loss_of(grades, chosen.loss)
-
-    def look_at(table: list[Example], rows: list[Row]) -> dict[str, float]:
-        logits = label_scores(network, reader, rows, precision)
+    def answered(part: Part, logits: torch.Tensor) -> Answered:
+        numbers = torch.tensor([number for _, (number,) in part.rows])
+        given = document_scores(logits, about.labels).tolist()
         if not logits.isfinite().all():
             # no ranking can be made of these; by its loss the training is stopped as one that has diverged
-            return {"eval_loss": math.nan, "eval_error": math.nan}
-        counted = counts_of(table, document_scores(logits, grades).tolist(), chosen.relevant).sum(axis=0)
-        numbers = torch.tensor([number for _, (number,) in rows])
-        return {
-            "eval_loss": float(loss(SimpleNamespace(logits=logits), numbers)),
-            "eval_error": 1 - ranking_scores.SCORES[chosen.metric](counted),
-        }
+            return Answered(given, lambda: math.nan, error=lambda: math.nan)
+        return Answered(given, lambda: float(loss(SimpleNamespace(logits=logits), numbers)))
 
-    def look() -> dict[str, float]:
-        return mean_of([look_at(*one) for one in zip(held_out, dev_rows, strict=True)])
-
-    batches = Batches(lambda epoch: rows, len(rows), settings.epochs, chosen, job.seed)
-    return Prepared(network, reader, batches, look, chosen.metric, loss)
+    return [answered(*one) for one in logits_of(network, reader, parts, precision)]
 
 
-def predict(
-    model: Path,
-    examples: tuple[Path, ...],
-    folder: Path,
-    *,
-    testsets: tuple[str, ...],
-    languages: tuple[str, ...],
-    grades: tuple[str, ...],
-    choice: Path | None = None,
-    threads: int = 0,
-    settings: Ranking = Ranking(),
-) -> None:
-    """Score the documents of all test sets; write each one's scores, a line each (``NAME.hyp``), and ``NAME.scores.json`` into `folder`.
-
-    `examples`, `testsets` and `languages` are of one order; `choice` is what a grid chose (`with_choice`). Raises `InputError` for a grade
-    that is none of `grades`.
-    """
-    settings = with_choice(settings, choice)
-    if threads:
-        torch.set_num_threads(threads)
-    reader = Reader(model, settings.max_length)
-    network = load_ranker(model, None, settings, seed=0).to(pick_device(settings.device))
-    tables = [read_table(path, list(grades)) for path in examples]
-    rows = [row for table, code in zip(tables, languages, strict=True) for row in reader.rows(table, code, list(grades))]
-    logits = label_scores(network, reader, rows, pick_precision(settings.precision, network.device))
-    given = iter(document_scores(logits, grades).tolist())
-    for name, table in zip(testsets, tables, strict=True):
-        # in full, since rounding would make ties, and what is scored is what stands in the file
-        lines = [str(next(given)) for _ in table]
-        write_lines(folder / f"{name}.hyp", lines)
-        write_json(folder / f"{name}.scores.json", score(table, list(map(float, lines)), settings))
+def measure(settings: Any, text: Any) -> Measure:
+    """What the scores are called."""
+    metric = settings.ranking.metric
+    return Measure(
+        metric=metric,
+        name=RANKINGS[metric],
+        title=RANKINGS[metric],
+        note=", times 100; the gain of a document is its grade, and queries with one document are left out, as in XGLUE",
+        others=tuple(other for other in RANKINGS if other != metric),
+        interval="the 95 % interval (bootstrap over queries)",
+        trivial="random ranking",
+        trivially="the expected value over all orders of the documents",
+        signature="expected value of a random ranking",
+        guess="a random ranking",
+        loss="nats per document" if settings.ranking.loss == "grades" else "squared error per document",
+    )
 
 
 def score(table: list[Example], given: Sequence[float], settings: Ranking) -> dict[str, Any]:
@@ -198,31 +122,6 @@ def score(table: list[Example], given: Sequence[float], settings: Ranking) -> di
         **scores_beside(counts, trivial, ranking_scores.SCORES, metric, "random"),
         "signature": f"scikit-learn {importlib.metadata.version('scikit-learn')}, ndcg_score (linear gain; ties averaged)",
     }
-
-
-def compare_arms(
-    systems: tuple[Path, ...],
-    examples: tuple[Path, ...],
-    output: Path,
-    *,
-    names: tuple[str, ...],
-    testsets: tuple[str, ...],
-    seeds: tuple[int, ...],
-    settings: Significance = Significance(),
-    metric: Literal["ndcg", "ndcg_10", "mrr"] = "ndcg",
-    relevant: float = 1.0,
-) -> None:
-    """Test the differences in `metric` between every two arms, on each test set and on average: by seed, and over the seeds.
-
-    `systems` are the folders of predictions, ordered by arm, then by seed; `examples` are ordered like `testsets`.
-    """
-    tables = {testset: read_table(path) for testset, path in zip(testsets, examples, strict=True)}
-
-    def counts_in(hypotheses: Path, testset: str) -> np.ndarray:
-        return counts_of(tables[testset], aligned_scores(hypotheses, len(tables[testset])), relevant)
-
-    found = compare_folders(systems, counts_in, ranking_scores.SCORES[metric], names, testsets, seeds, settings)
-    write_json(output, {"metric": metric, **found})
 
 
 # ---------------------------------------------------------------------------------------------
@@ -267,18 +166,40 @@ def counts_of(table: Sequence[Example], given: Sequence[float], relevant: float)
     return ranking_scores.count(grades, [[given[row] for row in rows] for rows in queries], relevant)
 
 
-def aligned_scores(hypotheses: Path, wanted: int) -> list[float]:
-    """The scores in a file, a line each; raises `InputError` when they are not as many as `wanted`, or no numbers."""
-    lines = list(read_lines(hypotheses))
-    try:
-        scores = [float(line) for line in lines]
-    except ValueError as error:
-        raise InputError(f"{hypotheses}: a line is no number ({error}); delete the folder and run the same command again") from None
-    if len(scores) != wanted:
-        raise InputError(f"{hypotheses}: has {len(scores)} scores for {wanted} documents; delete the folder and run the same command again")
-    return scores
+RANKINGS = {"ndcg": "nDCG", "ndcg_10": "nDCG@10", "mrr": "MRR"}
+"""What the scores are called."""
+RANKING = head_task(
+    "ranking",
+    Ranking,
+    label="ranking",
+    about="Ranking of documents by how well they answer a query; finetuned in one language, tested in others.",
+    answers="scores",
+    named="grades",
+    unit="query",
+    more_problems=problems,
+    reader=lambda folder, settings, language: Reader(folder, settings.max_length, language),
+    network=load_ranker,
+    predictions=predictions,
+    counts=lambda examples, given, code, about: counts_of(examples, given, about.settings.relevant),
+    scores=ranking_scores.SCORES,
+    score=lambda examples, given, code, about: score(examples, given, about.settings),
+    # in full, since rounding would make ties
+    answer=lambda example, line: float(line),
+    loss=lambda about: loss_of(about.labels, about.settings.loss),
+    words={
+        "learns": "grade documents by how well they answer a query",
+        "inputs": "queries",
+        "outputs": "grades",
+        "row": "documents",
+    },
+    parts={"ranked": ("Rankings side by side", "ranked")},
+    templates=("ranking",),
+    measure=measure,
+    score_names=RANKINGS,
+)
+finetune, predict, compare_arms = commands(RANKING).values()
 
 
 if __name__ == "__main__":
     launch("workflow_scripts.tasks.ranking", "finetune")
-    run({"finetune": finetune, "predict": predict, "compare": compare_arms})
+    run(commands(RANKING))

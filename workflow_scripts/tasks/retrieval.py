@@ -33,9 +33,9 @@ from workflow_scripts.models.families import family_of
 from workflow_scripts.names import undefined, unfit
 from workflow_scripts.similarity import set_threads
 from workflow_scripts.stage import InputError, run, write_json
+from workflow_scripts.tasks.entry import Measure, Task, register_task
 from workflow_scripts.tasks.experiment import (
     AnyExperiment,
-    Task,
     Trained,
     arms_of,
     backbone_of,
@@ -230,7 +230,34 @@ def no_phases(config: Config, name: str, arms: list[str]) -> Iterator[Trained]:
     return iter(())
 
 
+def measure(settings: RetrievalExperiment, text: Any) -> Measure:
+    """What the scores are called: accuracy, or the F1 of mined pairs."""
+    if text.mines:
+        named, note = ("f1", "F1", "F1"), " of mined pairs in per cent; the threshold is chosen on dev text"
+        trivially = "the expected value of giving each sentence any other"
+    else:
+        named, note = ("accuracy", "accuracy", "Accuracy"), " in per cent: the nearest sentence is the translation"
+        trivially = "one in as many as there are sentences"
+    metric, name, title = named
+    return Measure(
+        metric=metric,
+        name=name,
+        title=title,
+        note=note,
+        others=("precision", "recall") if text.mines else ("backwards",),
+        interval="the 95 % interval (bootstrap over sentences)",
+        trivial="random choice",
+        trivially=trivially,
+        signature="expected value of a random choice",
+        guess="a random choice",
+        # a backbone is the same for all seeds
+        same_for_all_seeds=lambda arm: bool(settings.models[arm].backbone),
+    )
+
+
 RETRIEVAL = Task(
+    name="retrieval",
+    label="retrieval of translations",
     settings=RetrievalExperiment,
     text="aligned",
     answers="neighbours",
@@ -244,7 +271,17 @@ RETRIEVAL = Task(
     problems=problems,
     phases=no_phases,
     rules={"retrieval": "retrieval.batch_tokens"},
+    words={"learns": "", "inputs": "sentences", "outputs": "neighbours", "row": "sentences"},
+    parts={
+        "run": ("What was run", "searched"),
+        "scores": ("Scores", "answers"),
+        "layers": ("Layers and measures", "layers"),
+        "neighbours": ("Neighbours side by side", "neighbours"),
+    },
+    templates=("retrieval", "classification"),
+    measure=measure,
 )
+register_task(RETRIEVAL)
 
 
 # ---------------------------------------------------------------------------------------------

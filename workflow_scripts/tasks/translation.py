@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
@@ -24,12 +24,12 @@ from workflow_scripts.models.decoding import Decoding
 from workflow_scripts.models.sga import SGA
 from workflow_scripts.names import undefined
 from workflow_scripts.stage import InputError, own_settings
+from workflow_scripts.tasks.entry import Parts, Task, register_task
 from workflow_scripts.tasks.experiment import (
     BACKBONE,
     Experiment,
     MoreText,
     Phase,
-    Task,
     Trained,
     arms_of,
     backbone_of,
@@ -424,7 +424,21 @@ def _choice_problems(where: str, experiment: Any) -> Iterator[str]:
         yield f"{where}.choice.by: {by} is not measured: dev_metric is {training.dev_metric}; set {measured}"
 
 
+PARTS: Parts = {
+    "run": ("What was run", "run"),
+    "scores": ("Scores", "scores"),
+    "speed": ("Speed", "speed"),
+    "words": ("Word accuracy by frequency", "words"),
+    "curves": ("Learning curves", "curves"),
+    "distances": ("Representation distances", "distances"),
+    "lexicon": ("Lexicon", "lexicon"),
+    "switched": ("Switched sentences", "switched"),
+    "translations": ("{outputs} side by side", "translations"),
+}
+"""The parts of the tasks on parallel text."""
 TRANSLATION = Task(
+    name="translation",
+    label="translation",
     settings=Translation,
     text="corpora",
     answers="text",
@@ -451,8 +465,35 @@ TRANSLATION = Task(
     sides=sides,
     more_text=more_text,
     grid="training",
+    words={
+        "learns": "translate",
+        "rows": "sentence pairs to translate",
+        "pairs": "sentence pairs",
+        "pair": "a sentence and its translation",
+        "input": "source",
+        "inputs": "sentences",
+        "output": "a translation",
+        "outputs": "translations",
+    },
+    parts=PARTS,
 )
-SUMMARISATION = TRANSLATION._replace(
+register_task(TRANSLATION)
+SUMMARISATION = replace(
+    TRANSLATION,
+    name="summarisation",
+    label="cross-lingual summarisation",
+    documents=True,
     trivial="first_sentence",
     defaults={"scores": {"metrics": [*ROUGES]}, "training": {"dev_metric": "ROUGE-L", "too_long": "cut"}, "choice": {"by": "dev_rouge"}},
+    words={
+        "learns": "summarise in another language",
+        "rows": "documents to summarise",
+        "pairs": "documents with summaries",
+        "pair": "a document and its summary",
+        "input": "document",
+        "inputs": "documents",
+        "output": "a summary",
+        "outputs": "summaries",
+    },
 )
+register_task(SUMMARISATION)

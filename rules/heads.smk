@@ -1,0 +1,140 @@
+# The tasks for which a head is finetuned on text with labels (`workflow_scripts/tasks/head.py`), those of plugins too.
+rule head_finetune:
+    input:
+        unpack(of(arms.grid_choice)),
+        unpack(of(arms.switched_while_finetuning)),
+        unpack(of(arms.task_plugin)),
+        start=of(arms.phase_start, "finetune"),
+        train=of(arms.finetuning_text, "train"),
+        dev=of(arms.finetuning_text, "dev"),
+    output:
+        model=directory("results/runs/{experiment}/{arm}/seed{seed}/finetune/model"),
+        curve=report(
+            "results/runs/{experiment}/{arm}/seed{seed}/finetune/curve.tsv",
+            caption="../docs/captions/curve.rst",
+            category="Learning curves",
+            subcategory="{experiment}",
+            labels={"arm": "{arm}", "seed": "{seed}", "phase": "finetune"},
+        ),
+        report="results/runs/{experiment}/{arm}/seed{seed}/finetune/training.json",
+    log:
+        "results/logs/training/{experiment}/{arm}.seed{seed}.finetune.log",
+    benchmark:
+        "results/benchmarks/training/{experiment}/{arm}.seed{seed}.finetune.tsv"
+    wildcard_constraints:
+        experiment=experiments_with(has_head=True),
+    priority: AHEAD
+    conda:
+        "../envs/crossgap.yaml"
+    resources:
+        gpu=GPU,
+        runtime=0,  # minutes; no limit unless the profile's set-resources name one
+        attempt=lambda wildcards, attempt: attempt,
+    params:
+        # Snakemake records what is asked of the wildcards alone, and would train anew all that was trained before this was recorded.
+        task=lambda w, input: task_name(CONFIG.experiments[w.experiment]),
+        from_scratch=of(arms.from_scratch, "finetune"),
+        choice=lambda w, input: flags(input, "choice"),
+        keep_diverged=of(arms.keep_diverged),
+        lexicons=lambda w, input: flags(input, "lexicons"),
+        into=lambda w, input: ["--into", *arms.switched_into(CONFIG, w)] if input.get("lexicons") else [],
+        checkpoints="results/runs/{experiment}/{arm}/seed{seed}/finetune/checkpoints",
+        settings=of(arms.finetuning_settings),
+    shell:
+        "exec python -m workflow_scripts.tasks.head finetune --task {params.task} --start {input.start:q} --train {input.train:q} "
+        "--dev {input.dev:q} --model {output.model:q} --curve {output.curve:q} --report {output.report:q} --checkpoints {params.checkpoints:q} "
+        "{params.choice:q} {params.keep_diverged} {params.from_scratch} {params.lexicons:q} {params.into:q} --seed {wildcards.seed} "
+        "--threads {threads} --minutes {resources.runtime} --attempt {resources.attempt} --settings {params.settings:q} > {log:q} 2>&1"
+
+
+# One job for all test sets: the model is loaded once, and rows of all languages are batched by length.
+rule head_prediction:
+    input:
+        unpack(of(arms.grid_choice)),
+        unpack(of(arms.learnt_by_the_baseline)),
+        unpack(of(arms.task_plugin)),
+        model="results/runs/{experiment}/{arm}/seed{seed}/finetune/model",
+        examples=of(arms.tested_examples),
+    output:
+        folder=report(
+            directory("results/runs/{experiment}/{arm}/seed{seed}/predictions"),
+            patterns=["{testset}.scores.json"],
+            caption="../docs/captions/predictions.rst",
+            category="Scores",
+            subcategory="{experiment}",
+            labels={"test set": "{testset}", "arm": "{arm}", "seed": "{seed}"},
+        ),
+    log:
+        "results/logs/heads/{experiment}/{arm}.seed{seed}.log",
+    benchmark:
+        "results/benchmarks/heads/{experiment}/{arm}.seed{seed}.tsv"
+    wildcard_constraints:
+        experiment=experiments_with(has_head=True),
+    conda:
+        "../envs/crossgap.yaml"
+    resources:
+        gpu=GPU,
+    params:
+        task=lambda w, input: task_name(CONFIG.experiments[w.experiment]),
+        testsets=of(arms.testsets),
+        languages=of(arms.tested_languages),
+        labels=lambda w, input: arms.labels_flag(CONFIG, w),
+        choice=lambda w, input: flags(input, "choice"),
+        train=lambda w, input: flags(input, "train"),
+        settings=of(arms.head_block),
+    shell:
+        "python -m workflow_scripts.tasks.head predict --task {params.task} --model {input.model:q} --examples {input.examples:q} "
+        "--folder {output.folder:q} --testsets {params.testsets:q} --languages {params.languages:q} {params.labels:q} "
+        "{params.choice:q} {params.train:q} --threads {threads} --settings {params.settings:q} > {log:q} 2>&1"
+
+
+rule head_significance:
+    input:
+        unpack(of(arms.task_plugin)),
+        systems=of(arms.of_runs, "predictions"),
+        examples=of(arms.tested_examples),
+    output:
+        report(
+            "results/runs/{experiment}/significance.json",
+            caption="../docs/captions/predictions_significance.rst",
+            category="Significance",
+            subcategory="{experiment}",
+            labels={"test set": "all", "arm": "every two", "seed": "each, and all"},
+        ),
+    log:
+        "results/logs/heads/{experiment}/significance.log",
+    benchmark:
+        "results/benchmarks/heads/{experiment}/significance.tsv"
+    wildcard_constraints:
+        experiment=experiments_with(has_head=True),
+    conda:
+        "../envs/crossgap.yaml"
+    params:
+        task=lambda w, input: task_name(CONFIG.experiments[w.experiment]),
+        names=of(arms.arms),
+        testsets=of(arms.testsets),
+        languages=of(arms.tested_languages),
+        seeds=of(arms.seeds),
+        labels=lambda w, input: arms.labels_flag(CONFIG, w),
+        head=of(arms.head_block),
+        settings=settings_of("scores"),
+    shell:
+        "python -m workflow_scripts.tasks.head compare --task {params.task} --systems {input.systems:q} --examples {input.examples:q} "
+        "--output {output:q} --names {params.names:q} --testsets {params.testsets:q} --languages {params.languages:q} "
+        "--seeds {params.seeds} {params.labels:q} --head {params.head:q} --settings {params.settings:q} > {log:q} 2>&1"
+
+
+# The models of several experiments against that of one, by the task's own tests (run/transfers.py).
+use rule head_significance as head_transfer with:
+    input:
+        unpack(of(arms.task_plugin)),
+        systems=of(transfers.folders),
+        examples=of(arms.tested_examples),
+    output:
+        "results/runs/{experiment}/transfer.json",
+    log:
+        "results/logs/heads/{experiment}/transfer.log",
+    benchmark:
+        "results/benchmarks/heads/{experiment}/transfer.tsv"
+    params:
+        names=of(transfers.names),

@@ -1,0 +1,149 @@
+"""entry: what a task is for rules, checks, preflight and report, by the name that an experiment's `task` gives.
+
+The modules of the tasks register theirs by `register_task`; most of the entry of a task with a head is made by `head.head_task`.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Union
+
+from workflow_scripts import registry
+from workflow_scripts.evidence.trivial import Kind
+from workflow_scripts.tasks.experiment import AnyExperiment, MoreText, Phase, Trained
+
+if TYPE_CHECKING:
+    from workflow_scripts.run.config import Config
+
+Parts = dict[str, tuple[str, str]]
+"""The parts of an experiment's section in the report, in order: anchor (and template), title, and who reads it (`shown.READERS`)."""
+
+
+class Measure(NamedTuple):
+    """What the scores of a task that answers no text are called in the report, and the trivial baseline that they are compared with."""
+
+    metric: str
+    """The score that stands for the others, as scores.json and scores.tsv have it."""
+    name: str
+    title: str
+    note: str
+    """What follows the title in the caption of the table."""
+    others: tuple[str, ...]
+    """The other scores."""
+    interval: str
+    trivial: str
+    """The trivial baseline."""
+    trivially: str
+    """How that answers."""
+    signature: str
+    """The same in scores.tsv."""
+    guess: str
+    """The same as the subject of a sentence."""
+    loss: str = "nats per example"
+    """What the loss on the dev set is counted in."""
+    same_for_all_seeds: Callable[[str], bool] = lambda arm: False
+    """Whether an arm is scored only once, under the first seed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Task(registry.Entry):
+    """A task: everything that rules, checks, preflight and report ask of it. Functions take the configuration and an experiment's name."""
+
+    has_head: ClassVar[bool] = False
+    """Whether a head is finetuned for it (`head.HeadTask`)."""
+
+    settings: type[AnyExperiment]
+    """Its block in the configuration."""
+    text: Literal["corpora", "labelled", "aligned"]
+    """The section that its text comes from."""
+    answers: Literal["text", "labels", "tags", "spans", "scores", "neighbours"]
+    """What a line of a `.hyp` file is."""
+    length: Literal["updates", "epochs", "none"]
+    """What its arms count, and share. `none`: nothing is trained. The arms are then the models that the experiment names (`models`)."""
+    languages: Callable[[Config, str], list[str]]
+    """The languages of its texts: source and target, or that of the training text and those of the test sets."""
+    trained_languages: Callable[[Config, str], list[str]]
+    """The languages that it is trained in."""
+    training_text: Callable[[Config, str], list[str]]
+    """Files of plain sentences that it is trained on: what a tokeniser is made from, or a vocabulary is cut down to."""
+    held_out_text: Callable[[Config, str], list[str]]
+    """Files of plain sentences that no backbone may be trained on."""
+    lexicons: Callable[[Config, str], list[str]]
+    """Folders of the lexicons that its words are switched by."""
+    results: Callable[[Config, str], set[str]]
+    """All files that the report reads of it."""
+    problems: Callable[[Config, str], Iterator[str]]
+    """Problems of its block that types cannot express."""
+    phases: Callable[[Config, str, list[str]], Iterator[Trained]]
+    """Every phase of some of its arms that is trained."""
+    rules: dict[str, str]
+    """Each of its rules that runs on a device → the key, under the experiment's block, that lowers its memory."""
+    defaults: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """Raw settings that replace the general defaults for this task."""
+    sides: Callable[[Config, str, str], list[tuple[str, str]]] | None = None
+    """Of a task that answers text: the two aligned files of a part (train, dev, test/…), what is read and what is to be written, each
+    with its language."""
+    more_text: Callable[[Config, str, Phase], list[MoreText]] | None = None
+    """Of a task that answers text: what a task phase learns from besides the text of the experiment."""
+    documents: bool = False
+    """Whether its texts are documents, whose sentences are told apart."""
+    trivial: Kind = "first_sentence"
+    """Of a task whose answers are text: its trivial baseline."""
+    grid: str = ""
+    """The key of the experiment's block in which a list in place of a value makes a grid to choose from; none does by default."""
+    words: dict[str, str]
+    """What the report calls its inputs and outputs: `learns` (to …), `inputs`, `outputs`; `row` of text with labels; of a task that answers
+    text `rows`, `pairs`, `pair`, `input`, `output`."""
+    parts: Parts
+    """The parts of an experiment's section in the report."""
+    templates: tuple[str, ...] = ()
+    """Folders of templates that are used instead of the general ones where they have a template for a part; the first that has one."""
+    measure: Callable[[Any, Any], Measure] | None = None
+    """Of a task that answers no text: settings of an experiment, and its text → what its scores are called."""
+    score_names: dict[str, str] = field(default_factory=dict)
+    """What its scores are called whose names in scores.tsv are others."""
+
+
+def register_task(task: Task) -> None:
+    """Register a task. Raises `InputError` where its name is no name, or is taken."""
+    registry.register("task", task)
+
+
+def task_name(experiment: Any) -> str:
+    """The name of an experiment's task, of raw settings or checked ones; translation where none is given."""
+    return experiment.get("task", DEFAULT) if isinstance(experiment, dict) else getattr(experiment, "task", DEFAULT)
+
+
+DEFAULT = "translation"
+"""The task of an experiment that names none."""
+
+
+def task_of(experiment: Any) -> Task:
+    """The task of an experiment."""
+    return registry.entry("task", task_name(experiment))
+
+
+class OfItsTask:
+    """Annotation of an experiment's block: which settings it has is chosen by its `task`, never by which keys happen to fit.
+
+    Pydantic and the JSON schema see the tasks that there are when the schema is made: after plugins were loaded.
+    """
+
+    def kinds(self) -> list[type[AnyExperiment]]:
+        """The settings of all tasks, each once, in the same order whichever module was imported first."""
+        ours = dict(zip(registry.BUILT_IN["task"], itertools.count()))
+        kinds = dict.fromkeys(task.settings for task in registry.entries("task").values())
+        return sorted(kinds, key=lambda kind: ours.get(kind.__module__, len(ours)))
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
+        """Pydantic's schema of a block."""
+        from pydantic import Discriminator, Tag
+
+        def kind(experiment: Any) -> str | None:
+            task = registry.entries("task").get(name) if isinstance(name := task_name(experiment), str) else None
+            return task.settings.__name__ if task else None
+
+        tagged = tuple(Annotated[each, Tag(each.__name__)] for each in self.kinds())
+        return handler.generate_schema(Annotated[Union[tagged], Discriminator(kind)])  # noqa: UP007

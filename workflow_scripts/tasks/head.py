@@ -1,0 +1,439 @@
+"""head: the tasks for which a head is finetuned on text with labels: what differs between them (`HeadTask`), and their three commands.
+
+``finetune``
+    some epochs with the labels, with early stopping; goes on from checkpoints like `training`
+``predict``
+    an answer for each example of all test sets, whatever their languages, in one process; the scores of each test set, with their
+    interval and those of a trivial baseline
+``compare``
+    tests of the arms' differences, on each test set and on average over them
+
+``python -m workflow_scripts.tasks.head finetune --task NAME …`` is that of any task; each of ours has a module that takes the same flags
+without ``--task``.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, make_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, get_type_hints
+
+import numpy as np
+import torch
+from pydantic import Field
+
+from workflow_scripts import registry
+from workflow_scripts.device import pick_device, pick_precision
+from workflow_scripts.errors import InputError
+from workflow_scripts.evidence.average import Score, Significance, compare_folders
+from workflow_scripts.models.batches import Row
+from workflow_scripts.noise.candidates import Lookups, load_lookups
+from workflow_scripts.noise.codeswitch import switch_lines
+from workflow_scripts.noise.spans import Noise
+from workflow_scripts.stage import from_plain, run, write_json
+from workflow_scripts.tasks import crosslingual
+from workflow_scripts.tasks.entry import Measure, Parts, Task, register_task
+from workflow_scripts.tasks.finetuning import Batches, HeadSettings, Prepared, Told, finetune_head, mean_of, some_of, with_choice
+from workflow_scripts.tasks.heads import Reader, label_scores, summed_loss
+from workflow_scripts.text.examples import Example, read_table
+from workflow_scripts.text.files import read_lines, write_lines
+from workflow_scripts.text.words import count_words
+from workflow_scripts.training.job import Job
+from workflow_scripts.training.launching import launch
+
+if TYPE_CHECKING:
+    from workflow_scripts.run.config import Config
+
+
+class About(NamedTuple):
+    """What is told to all functions of a task with a head."""
+
+    settings: Any
+    """The settings of the head."""
+    labels: list[str]
+    """All labels."""
+    learnt: list[Example] = []  # noqa: RUF012 (a named tuple's default, which nothing changes)
+    """The training text, for tasks whose trivial baseline learns from it (`HeadTask.baseline_learns`)."""
+
+
+class Part(NamedTuple):
+    """A part of the text as a head reads it."""
+
+    examples: list[Example]
+    language: str
+    windows: list[Any]
+    """What the reader cuts the examples into: themselves, where nothing is cut."""
+    rows: list[Row]
+    """A row for each window."""
+
+
+class Answered(NamedTuple):
+    """What a model answers to a part."""
+
+    given: list[Any]
+    """An answer for each example."""
+    loss: Callable[[], float]
+    outputs: Any = None
+    """What the head gave, if the task writes it out."""
+    error: Callable[[], float] | None = None
+    """The error on the dev set, where it is not 1 − the score that the counts make."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadTask(Task):
+    """A task for which a head is finetuned: what differs between such tasks."""
+
+    has_head: ClassVar[bool] = True
+    key: str
+    """The key of its settings in an experiment."""
+    finetuning: type[HeadSettings]
+    """Its settings."""
+    told: type[Told]
+    """What one call of `finetune` is told."""
+    unit: str = "text"
+    """What has a label in its text: a text, word, question or query."""
+    named: str = "labels"
+    """What `told` calls the labels; empty where the text has no list of them."""
+    cut: bool = False
+    """Whether an example that is too long becomes several rows."""
+    baseline_learns: bool = False
+    """Whether the trivial baseline is learnt from the training text."""
+    reader: Callable[[Path, Any, str], Reader]
+    """Folder of a model, settings, the language that it is to be finetuned in (empty: it was) → what reads examples for it."""
+    network: Callable[[Path, list[str] | None, Any, int, bool], Any]
+    """Folder of a model, labels (None: it has its head), settings, seed, whether its weights are drawn at random → the network."""
+    predictions: Callable[[Any, Any, list[Part], str, About], list[Answered]]
+    """Network, reader, parts, precision → what the model answers to each part."""
+    counts: Callable[[list[Example], list[Any], str, About], np.ndarray]
+    """Examples, the answers to them, their language → what is counted, whose sums make the scores (examples × counts)."""
+    scores: Mapping[str, Score]
+    """Scores, each a function of the sums of the counts."""
+    score: Callable[[list[Example], list[Any], str, About], dict[str, Any]]
+    """Examples, the answers to them, their language → all that `scores.json` says of a test set, in per cent."""
+    line: Callable[[Example, Any], str] = lambda example, answer: str(answer)
+    """The line of a file of answers."""
+    answer: Callable[[Example, str], Any] = lambda example, line: line
+    """The answer that stands in a line. Raises `ValueError` where it is none for this example."""
+    leading: Callable[[Any, list[str]], str] = lambda settings, labels: settings.metric
+    """Settings and labels → the score that stands for the others."""
+    loss: Callable[[About], Callable[..., Any]] = lambda about: summed_loss
+    """The loss of an update, of the head's output and the labels."""
+    beside: Callable[[Path, Part, Answered, Any, About], dict[str, Any]] = lambda path, part, answered, reader, about: {}
+    """Writes more files beside `path`, which has no ending, and returns what `scores.json` says as well."""
+
+    def labels_in(self, settings: Any) -> list[str]:
+        """The labels that a call of `finetune` is told."""
+        return getattr(settings, self.named) if self.named else []
+
+    def read(self, path: Path, labels: list[str], number: int | None = None) -> list[Example]:
+        """The examples of a table, at most `number`. Raises `InputError` for a label that is none of `labels`."""
+        return some_of(read_table(path, labels, self.unit), number)
+
+    def read_answers(self, path: Path, examples: list[Example]) -> list[Any]:
+        """The answers in a file, a line each. Raises `InputError` where they are not those to `examples`."""
+        lines = list(read_lines(path))
+        anew = "delete its folder and run the same command again"
+        if len(lines) != len(examples):
+            raise InputError(f"{path}: has {len(lines)} lines with {self.words['outputs']} for {len(examples)} {self.words['row']}; {anew}")
+        try:
+            return [self.answer(example, line) for example, line in zip(examples, lines, strict=True)]
+        except ValueError as error:
+            raise InputError(f"{path}: {error}; {anew}") from None
+
+
+# ---------------------------------------------------------------------------------------------
+# an entry
+
+PARTS: Parts = {
+    "run": ("What was run", "classified"),
+    "scores": ("Scores", "answers"),
+    "curves": ("Learning curves", "looks"),
+    "lexicon": ("Dictionaries", "dictionaries"),
+    "switched": ("Switched sentences", "switched"),
+}
+"""The parts of the report."""
+
+
+def head_task(
+    name: str,
+    settings: type[HeadSettings],
+    *,
+    about: str,
+    answers: Literal["labels", "tags", "spans", "scores"],
+    measure: Callable[[Any, Any], Measure],
+    named: str = "labels",
+    unit: str = "text",
+    more_told: dict[str, tuple[Any, Any]] | None = None,
+    more_problems: Callable[[Config, str], Iterator[str]] = lambda config, name: iter(()),
+    parts: Parts | None = None,
+    templates: tuple[str, ...] = (),
+    **more: Any,
+) -> HeadTask:
+    """Register a task with a head, and return its entry; `more` are other fields of it.
+
+    Args:
+        name: What configurations call the task, and the key of its `settings` in an experiment, with _ for -.
+        settings: The settings of finetuning.
+        about: What the settings of an experiment are, a sentence or two.
+        answers: What a line of a file of answers is.
+        measure: See `Task`.
+        named: See `HeadTask`.
+        unit: See `HeadTask`.
+        more_told: Further settings of `finetune`: name → type and default.
+        more_problems: Problems of an experiment besides those that any has.
+        parts: Those of the report that differ from `PARTS`, or come after them.
+        templates: Folders of templates that go before those of all such tasks.
+    """
+    key = name.replace("-", "_")
+    called = "".join(word.capitalize() for word in key.split("_"))
+
+    def problems(config: Config, experiment: str) -> Iterator[str]:
+        yield from crosslingual.problems(config, experiment, unit)
+        yield from more_problems(config, experiment)
+
+    told: list[Any] = [(named, list[str])] if named else []
+    told.append((key, settings, field(default_factory=settings)))
+    others = [(each, kind, field(default=default)) for each, (kind, default) in (more_told or {}).items()]
+    task: Any = Annotated[Literal[name], Field(description="What is finetuned for.")]
+    tests: Any = Annotated[Significance, Field(description="Tests of significance.")]
+    head: Any = Annotated[settings, Field(description="Settings of finetuning; the epochs stand in the arms.")]
+    experiment = make_dataclass(
+        f"{called}Experiment",
+        [("task", task), (key, head, field(default_factory=settings)), ("scores", tests, field(default_factory=Significance))],
+        bases=(crosslingual.Finetuned,),
+        namespace={"head": key, "__doc__": about, "__module__": settings.__module__},
+        kw_only=True,
+    )
+    entry = HeadTask(
+        name=name,
+        settings=experiment,
+        told=make_dataclass(f"{called}Told", [*told, *others], bases=(Told,), kw_only=True),
+        key=key,
+        finetuning=settings,
+        named=named,
+        unit=unit,
+        answers=answers,
+        text="labelled",
+        length="epochs",
+        languages=crosslingual.languages,
+        trained_languages=crosslingual.trained_languages,
+        training_text=crosslingual.training_text,
+        held_out_text=crosslingual.held_out_text,
+        lexicons=crosslingual.lexicons,
+        results=crosslingual.results,
+        problems=problems,
+        phases=crosslingual.phases,
+        rules={"pretext": "training.micro_batch_tokens", "head_finetune": f"{key}.micro_batch"},
+        grid=key,
+        parts={**PARTS, **(parts or {})},
+        templates=(*templates, "classification"),
+        measure=measure,
+        **more,
+    )
+    register_task(entry)
+    return entry
+
+
+# ---------------------------------------------------------------------------------------------
+# commands
+
+
+def commands(task: HeadTask) -> dict[str, Callable[..., None]]:
+    """The commands of a task, as `stage.run` takes them. Raises `InputError` for a task without a head."""
+    if not task.has_head:
+        known = ", ".join(name for name, each in registry.entries("task").items() if each.has_head)
+        raise InputError(f"--task: {task.name} finetunes no head; those that do: {known}")
+    return {
+        "finetune": _of(finetune, task, settings=task.told),
+        "predict": _of(predict, task, settings=task.finetuning),
+        "compare": _of(compare_arms, task),
+    }
+
+
+def _of(function: Callable[..., None], task: HeadTask, **types: Any) -> Callable[..., None]:
+    """`function` for one task, whose settings have `types` of their own."""
+    hints = {**get_type_hints(function, include_extras=True), **types}
+
+    def command(*given: Any, **named: Any) -> None:
+        function(task, *given, **named)
+
+    _, *parameters = inspect.signature(function).parameters.values()
+    own = [each.replace(annotation=hints[each.name]) for each in parameters]
+    own = [each.replace(default=types[each.name]()) if each.default is None and each.name in types else each for each in own]
+    command.__signature__ = inspect.Signature(own)  # type: ignore[attr-defined]
+    command.__annotations__ = {name: hint for name, hint in hints.items() if name != "task"}
+    command.__doc__ = function.__doc__
+    return command
+
+
+def finetune(
+    task: HeadTask,
+    job: Job,
+    *,
+    train: tuple[Path, ...],
+    dev: tuple[Path, ...],
+    lexicons: tuple[Path, ...] = (),
+    into: tuple[str, ...] = (),
+    settings: Told,
+) -> None:
+    """Finetune a model for a task; see `Job` and `finetune_head`.
+
+    `lexicons`, one for each language of `into`, switch words of the first table where `settings` has a `codeswitch`.
+    """
+
+    def prepared(job: Job, train: tuple[Path, ...], dev: tuple[Path, ...], settings: Told) -> Prepared:
+        return prepare(task, job, train, dev, settings, lexicons, into)
+
+    finetune_head(job, train, dev, settings, task.key, prepared, {path.name: path for path in lexicons})
+
+
+def prepare(
+    task: HeadTask,
+    job: Job,
+    train: tuple[Path, ...],
+    dev: tuple[Path, ...],
+    settings: Any,
+    lexicons: tuple[Path, ...] = (),
+    into: tuple[str, ...] = (),
+) -> Prepared:
+    """The model with its head, the text as rows, and how a look at the dev sets is made."""
+    chosen, labels = getattr(settings, task.key), task.labels_in(settings)
+    about = About(chosen, labels)
+    reader = task.reader(job.start, chosen, settings.language)
+    tables = [task.read(path, labels, chosen.examples) for path in train]
+    switched = switching(tables[0], settings, lexicons, into, job.seed)
+    kept = [*zip(tables, settings.train_languages, strict=True)][bool(switched) :]
+    fixed = [row for examples, code in kept for row in part_of(reader, examples, code, labels).rows]
+
+    def rows(epoch: int) -> list[Row]:
+        return [*part_of(reader, switched(epoch), settings.language, labels).rows, *fixed] if switched else fixed
+
+    held_out = [part_of(reader, task.read(path, labels), code, labels) for path, code in zip(dev, settings.dev_languages, strict=True)]
+    network = task.network(job.start, labels, chosen, job.seed, job.from_scratch)
+    precision = pick_precision(chosen.precision, pick_device(chosen.device))
+    metric = task.leading(chosen, labels)
+
+    def look_at(part: Part) -> dict[str, float]:
+        (found,) = task.predictions(network, reader, [part], precision, about)
+        if found.error:
+            return {"eval_loss": found.loss(), "eval_error": found.error()}
+        counted = task.counts(part.examples, found.given, part.language, about).sum(axis=0)
+        return {"eval_loss": found.loss(), "eval_error": 1 - task.scores[metric](counted)}
+
+    number = len(fixed) + (len(tables[0]) if switched else 0)
+    batches = Batches(rows, number, settings.epochs, chosen, job.seed)
+    return Prepared(network, reader, batches, lambda: mean_of([look_at(part) for part in held_out]), metric, task.loss(about))
+
+
+def predict(
+    task: HeadTask,
+    model: Path,
+    examples: tuple[Path, ...],
+    folder: Path,
+    *,
+    testsets: tuple[str, ...],
+    languages: tuple[str, ...],
+    labels: tuple[str, ...] = (),
+    train: Path | None = None,
+    choice: Path | None = None,
+    threads: int = 0,
+    settings: Any = None,
+) -> None:
+    """Answer the examples of all test sets; write into `folder` each one's answers, a line each (``NAME.hyp``), and ``NAME.scores.json``.
+
+    `examples`, `testsets` and `languages` are of one order; a model may read a language as a tag. `labels` are those that were learnt, by
+    default the model's own; `choice` is what a grid chose (`with_choice`). The trivial baseline of some tasks is learnt from the table
+    `train`. The model is loaded once, and the rows of all are batched by length. Raises `InputError` for a true label that is none of
+    `labels`, and where there is no `train` for such a baseline.
+    """
+    settings = with_choice(settings or task.finetuning(), choice)
+    if task.baseline_learns and train is None:
+        raise InputError(f"--train: is missing; the trivial baseline of {task.name} is learnt from the table of the training text")
+    if threads:
+        torch.set_num_threads(threads)
+    reader = task.reader(model, settings, "")
+    network = task.network(model, None, settings, 0, False).to(pick_device(settings.device))
+    own = [network.config.id2label[number] for number in range(network.config.num_labels)] if task.named and not labels else [*labels]
+    parts = [part_of(reader, task.read(path, own), code, own) for path, code in zip(examples, languages, strict=True)]
+    about = About(settings, own, task.read(train, own) if train else [])
+    found = task.predictions(network, reader, parts, pick_precision(settings.precision, network.device), about)
+    for name, part, answered in zip(testsets, parts, found, strict=True):
+        path = folder / f"{name}.hyp"
+        write_lines(path, map(task.line, part.examples, answered.given))
+        more = task.beside(folder / name, part, answered, reader, about)
+        scores = task.score(part.examples, answered.given, part.language, about)
+        write_json(folder / f"{name}.scores.json", {**scores, **more})
+
+
+def compare_arms(
+    task: HeadTask,
+    systems: tuple[Path, ...],
+    examples: tuple[Path, ...],
+    output: Path,
+    *,
+    names: tuple[str, ...],
+    testsets: tuple[str, ...],
+    languages: tuple[str, ...],
+    seeds: tuple[int, ...],
+    labels: tuple[str, ...] = (),
+    head: str = "{}",
+    settings: Significance = Significance(),
+) -> None:
+    """Test the differences between every two arms, on each test set and on average: by seed, and over the seeds.
+
+    `systems` are the folders of predictions, ordered by arm, then by seed; `examples` and `languages` are ordered like `testsets`. `head`
+    are the settings of finetuning, as JSON, which with the `labels` decide by which score arms are compared.
+    """
+    about = About(from_plain(task.finetuning, json.loads(head)), [*labels])
+    tables = {name: (read_table(path), code) for name, path, code in zip(testsets, examples, languages, strict=True)}
+
+    def counts_in(hypotheses: Path, testset: str) -> np.ndarray:
+        table, code = tables[testset]
+        return task.counts(table, task.read_answers(hypotheses, table), code, about)
+
+    metric = task.leading(*about[:2])
+    found = compare_folders(systems, counts_in, task.scores[metric], names, testsets, seeds, settings)
+    write_json(output, {"metric": metric, **found} if len(task.scores) > 1 else found)
+
+
+# ---------------------------------------------------------------------------------------------
+# text
+
+
+def logits_of(network: Any, reader: Reader, parts: list[Part], precision: str) -> list[tuple[Part, torch.Tensor]]:
+    """Each part with what a head for whole texts gives of it (rows × labels); the rows of all parts are batched together."""
+    found = label_scores(network, reader, [row for part in parts for row in part.rows], precision)
+    return list(zip(parts, found.split([len(part.rows) for part in parts]), strict=True))
+
+
+def part_of(reader: Any, examples: list[Example], code: str, labels: list[str]) -> Part:
+    """Examples in a language as a head reads them."""
+    windows = reader.windows(examples, code)
+    return Part(examples, code, windows, reader.rows(windows, code, labels))
+
+
+def switching(
+    examples: list[Example], settings: Any, lexicons: tuple[Path, ...], into: tuple[str, ...], seed: int
+) -> Callable[[int], list[Example]] | None:
+    """What switches the words of the examples anew in each epoch, where the settings of a task ask for it."""
+    if (noise := getattr(settings, "codeswitch", None)) is None:
+        return None
+    counts = count_words((text for example in examples for text in example.texts), settings.language)
+    lookup = Lookups(load_lookups(lexicons, settings.language, into, counts, noise.frequency_bin))
+    return lambda epoch: switched_examples(examples, lookup, noise.noise, seed, epoch)
+
+
+def switched_examples(examples: list[Example], lookup: Lookups, noise: Noise, seed: int, epoch: int) -> list[Example]:
+    """The examples with their words switched for one epoch; both texts of a pair into the same language."""
+    sides = []
+    for side, texts in enumerate(([e.text for e in examples], [e.pair for e in examples])):
+        sides.append(switch_lines(texts, lookup, "codeswitch", seed, 2 * epoch + side, 0, noise)[0])
+    return [example._replace(text=text, pair=pair) for example, text, pair in zip(examples, *sides, strict=True)]
+
+
+if __name__ == "__main__":
+    launch("workflow_scripts.tasks.head", "finetune")
+    run(lambda name: commands(registry.entry("task", name)), of="task")

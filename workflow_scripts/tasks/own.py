@@ -1,0 +1,241 @@
+"""own: a task of a plugin's own: texts, or pairs of texts, with labels, a head that reads them, a loss, answers and scores.
+
+::
+
+    task(
+        "similarity",
+        label="similarity of texts",
+        ...
+        loss=lambda outputs, numbers, labels: (outputs[:, 0] - values(labels)[numbers]) ** 2,
+        answer=lambda outputs: outputs[:, 0].tolist(),
+        counts=lambda truth, given: [(a == b, 1) for a, b in zip(truth, given)],
+        scores={"accuracy": lambda sums: sums[0] / sums[1]},
+    )
+
+Each function gets what its parameters ask for by name (`PARAMETERS`). All else, from rows of ids to tests of significance and the report,
+is that of our own tasks with a head (`head`).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, make_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+
+from workflow_scripts.errors import InputError
+from workflow_scripts.evidence.average import Score, scores_beside
+from workflow_scripts.tasks.entry import Measure
+from workflow_scripts.tasks.finetuning import TextHeadSettings
+from workflow_scripts.tasks.head import About, Answered, Part, head_task, logits_of
+from workflow_scripts.tasks.heads import Reader, load_text_head
+from workflow_scripts.text.examples import Example
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from workflow_scripts.run.config import Config
+
+_OF_THE_HEAD = {
+    "outputs": "what the head gives, a tensor of examples × labels, or × `width`",
+    "labels": "all labels, in order",
+    "settings": "the settings of the head",
+}
+PARAMETERS = {
+    "loss": {**_OF_THE_HEAD, "numbers": "the number of each example's right label, a tensor"},
+    "answer": _OF_THE_HEAD,
+    "counts": {
+        "truth": "the right label of each example, of the type `kind`",
+        "given": "the answer to each example, of the type `kind`",
+        "language": "the code of the texts' language",
+        "settings": "the settings of the head",
+    },
+    "trivial": {
+        "texts": "the texts of a test set",
+        "pairs": "the second text of each, empty where there is none",
+        "truth": "their right labels, of the type `kind`",
+        "learnt": "the labels of the training text, of the type `kind`",
+        "language": "the code of the texts' language",
+    },
+}
+"""What the functions of a task may ask for, by the names of their parameters."""
+
+
+@dataclass
+class OwnHead(TextHeadSettings):
+    """Settings of finetuning that the tasks of plugins share."""
+
+    choose_by: Literal["score", "loss"] = "score"
+    """What early stopping and the choice of the checkpoint go by, on the dev set."""
+
+
+def task(
+    name: str,
+    *,
+    label: str,
+    learns: str,
+    outputs: str,
+    loss: Callable[..., Any],
+    answer: Callable[..., Sequence[Any]],
+    counts: Callable[..., Any],
+    scores: Mapping[str, Score],
+    trivial: Callable[..., Sequence[Any]],
+    trivially: str,
+    called: Mapping[str, str] | None = None,
+    inputs: str = "texts",
+    row: str = "examples",
+    kind: Callable[[str], Any] = str,
+    width: int | None = None,
+    unit: Literal["text", "query"] = "text",
+    network: Callable[..., Any] | None = None,
+    settings: type | None = None,
+    source: str = "",
+) -> None:
+    """Register a task. Raises `InputError` for functions that ask for what there is not, and as `registry.register` does.
+
+    Args:
+        name: What configurations call it, and with _ for - the key of its settings in an experiment.
+        label: What the report calls it.
+        learns: What a model learns, as "say how similar two texts are".
+        outputs: What the answers are called, in the plural.
+        loss: → the loss of each example (a tensor), in training and on the dev set.
+        answer: → an answer for each example: a text without tab or line break, or a number.
+        counts: → what is counted in each example (examples × counts), of whose sums the scores are made.
+        scores: Score → function of the sums of the counts; larger is better. The first stands for the others. They are shown times 100.
+        trivial: → the answers of a trivial baseline, which needs no model.
+        trivially: How the trivial baseline answers, as "the share of words in both texts".
+        called: What the scores are called in the report, where not by their names.
+        inputs: What is read, in the plural.
+        row: What the examples are called, in the plural.
+        kind: `float` where labels and answers are numbers.
+        width: How many numbers the head gives of an example; one for each label by default.
+        unit: What has a label in the text: a text or pair of texts, or the documents of a query.
+        network: Folder of a model, labels (None: the model's own), settings, seed, whether weights are drawn at random → a network of
+            transformers, where another head is wanted than the one that classifies whole texts.
+        settings: A dataclass with further settings of the head, each of which has a default.
+        source: Where it was published.
+    """
+    if not name.replace("-", "_").isidentifier():
+        raise InputError(f"task {name!r}: names are letters, digits, - and _ only, and begin with a letter")
+    functions = {"loss": loss, "answer": answer, "counts": counts, "trivial": trivial}
+    asked = {each: _asked(name, each, function) for each, function in functions.items()}
+    metric, *others = scores
+    called = called or {}
+    head = _settings(name, settings)
+
+    def call(each: str, given: dict[str, Any]) -> Any:
+        return functions[each](**{parameter: given[parameter] for parameter in asked[each]})
+
+    def losses(logits: Any, numbers: Any, about: About) -> Any:
+        return call("loss", {"outputs": logits, "numbers": numbers, "labels": about.labels, "settings": about.settings})
+
+    def in_training(about: About) -> Callable[..., Any]:
+        def summed(outputs: Any, labels: Any, num_items_in_batch: Any = None) -> Any:
+            real = labels != -100  # a row that only fills up a part of an update has no label
+            found = losses(outputs.logits.float()[real], labels[real], about).sum()
+            return found / (num_items_in_batch if num_items_in_batch is not None else real.sum())
+
+        return summed
+
+    def predictions(network: Any, reader: Any, parts: list[Part], precision: str, about: About) -> list[Answered]:
+        import torch
+
+        def answered(part: Part, logits: Any) -> Answered:
+            given = list(call("answer", {"outputs": logits, "labels": about.labels, "settings": about.settings}))
+            if len(given) != len(part.examples):
+                raise InputError(f"task {name!r}: `answer` returned {len(given)} answers to {len(part.examples)} {row}")
+            numbers = torch.tensor([number for _, (number,) in part.rows])
+            return Answered(given, lambda: float(losses(logits, numbers, about).mean()))
+
+        return [answered(*one) for one in logits_of(network, reader, parts, precision)]
+
+    def counted(examples: list[Example], given: list[Any], code: str, about: About) -> np.ndarray:
+        truth = [kind(example.label) for example in examples]
+        read = [kind(str(each)) for each in given]
+        found = np.asarray(call("counts", {"truth": truth, "given": read, "language": code, "settings": about.settings}), dtype=float)
+        if found.ndim != 2 or len(found) != len(examples):
+            raise InputError(
+                f"task {name!r}: `counts` returned {found.shape}; it returns a row of counts for each of {len(examples)} {row}"
+            )
+        return found
+
+    def scored(examples: list[Example], given: list[Any], code: str, about: About) -> dict[str, Any]:
+        texts = {"texts": [example.text for example in examples], "pairs": [example.pair for example in examples], "language": code}
+        truth, learnt = ([kind(example.label) for example in some] for some in (examples, about.learnt))
+        simple = counted(examples, list(call("trivial", {**texts, "truth": truth, "learnt": learnt})), code, about).sum(axis=0)
+        return {"examples": len(examples), **scores_beside(counted(examples, given, code, about), simple, scores, metric, "trivial")}
+
+    def measure(settings: Any, text: Any) -> Measure:
+        return Measure(
+            metric=metric,
+            name=called.get(metric, metric),
+            title=called.get(metric, metric),
+            note=", times 100",
+            others=tuple(others),
+            interval=f"the 95 % interval (bootstrap over {row})",
+            trivial="trivial baseline",
+            trivially=trivially,
+            signature=trivially,
+            guess=f"the trivial baseline ({trivially})",
+            loss="loss per example",
+        )
+
+    def problems(config: Config, experiment: str) -> Iterator[str]:
+        corpus = config.experiments[experiment].corpus
+        for each in config.labelled[corpus].labels if corpus in config.labelled else ():
+            try:
+                kind(each)
+            except ValueError:
+                yield f"labelled.{corpus}.labels: task {name} needs labels that are numbers, got {each!r}"
+
+    def load(folder: Path, labels: list[str] | None, settings: Any, seed: int, from_scratch: bool) -> Any:
+        given = [f"output {number}" for number in range(width)] if width and labels is not None else labels
+        return load_text_head(folder, given, settings, seed, from_scratch)
+
+    head_task(
+        name,
+        head,
+        label=label,
+        source=source,
+        about=f"{label[:1].upper()}{label[1:]}: finetuned in one language, tested in others.",
+        answers="scores",
+        unit=unit,
+        more_problems=problems,
+        baseline_learns="learnt" in asked["trivial"],
+        reader=lambda folder, settings, language: Reader(folder, settings.max_length, language),
+        network=network or load,
+        predictions=predictions,
+        counts=counted,
+        scores=scores,
+        score=scored,
+        leading=lambda settings, labels: metric,
+        loss=in_training,
+        words={"learns": learns, "inputs": inputs, "outputs": outputs, "row": row},
+        measure=measure,
+        score_names=dict(called),
+    )
+
+
+def _asked(name: str, what: str, function: Callable[..., Any]) -> tuple[str, ...]:
+    """What a function of a task asks for; raises `InputError` for what there is not."""
+    asked = tuple(inspect.signature(function).parameters)
+    if unknown := [each for each in asked if each not in PARAMETERS[what]]:
+        raise InputError(f"task {name!r}: `{what}` asks for `{unknown[0]}`; it can ask for {', '.join(PARAMETERS[what])}")
+    return asked
+
+
+def _settings(name: str, own: type | None) -> type[OwnHead]:
+    """The settings of the head: those that all such tasks share, and the plugin's own."""
+    if own is None:
+        own = type("NoSettings", (), {})
+    elif not is_dataclass(own):
+        raise InputError(f"task {name!r}: `settings` is a dataclass, got {own!r}")
+    elif taken := {each.name for each in fields(own)} & {"device", "precision", "choose_by"}:
+        raise InputError(f"task {name!r}: its settings have `{min(taken)}`, which all tasks have; choose another name")
+    called = "".join(word.capitalize() for word in name.replace("-", "_").split("_"))
+    return make_dataclass(
+        f"{called}Settings", [], bases=(own, OwnHead), namespace={"__doc__": "Settings of finetuning.", "__module__": own.__module__}
+    )
