@@ -61,4 +61,4 @@ def test_no_lock_is_cleared_while_a_snakemake_may_live_here_or_on_another_host(t
 def test_every_training_may_outlast_many_time_limits_on_slurm():
     profile = yaml.safe_load((ROOT / "slurm/config.yaml").read_text(encoding="utf-8"))
     trains = training_rules()
-    assert len(trains) >= 7 and trains == {*profile["preemptible-rules"]}
+    assert len(trains) >= 4 and trains == {*profile["preemptible-rules"]}

@@ -176,16 +176,18 @@ def stages():
         main = path.read_text(encoding="utf-8").partition('if __name__ == "__main__":')[2]
         if found := re.search(r"^    run\((.*)\)$", main, re.MULTILINE):
             module = ".".join(path.with_suffix("").parts)
-            yield from ((module, [name]) for name in re.findall(r'"([\w-]+)":', found[1]) or [""])
+            heads = ["finetune", "predict", "compare"] if "commands(" in found[1] else []
+            of_a_task = ["--task", "classification"] if "of=" in found[1] else []
+            yield from ((module, [name, *of_a_task]) for name in re.findall(r'"([\w-]+)":', found[1]) or heads or [""])
 
 
 @pytest.mark.parametrize(("module", "subcommand"), stages(), ids=lambda value: "".join(value).rpartition(".")[2])
 def test_every_stage_explains_its_settings(module, subcommand, monkeypatch, capsys):
     entry = importlib.import_module(module)
-    call = Path(entry.__file__).read_text(encoding="utf-8").rpartition("    run(")[2].strip()[:-1]
+    call = Path(entry.__file__).read_text(encoding="utf-8").rpartition("    run(")[2].strip()
     monkeypatch.setattr(sys, "argv", [module, *filter(None, subcommand), "--help"])
     with pytest.raises(SystemExit) as ended:
-        stage.run(eval(call, vars(entry)))  # what the module itself passes to `run`
+        eval(f"run({call}", {**vars(entry), "run": stage.run})  # as the module itself does
     said = capsys.readouterr().out
     assert ended.value.code == 0 and "--" in said
 

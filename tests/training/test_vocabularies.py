@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 from tiny_models import manual_pairs, small_model
 from transformers import AutoModelForSeq2SeqLM
 
-from workflow_scripts.models import decoding
+from workflow_scripts.models import decoding, engines
 from workflow_scripts.models.decoding import Decoding
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.models.trimming import trim
@@ -106,7 +106,7 @@ def test_trimmed_it_says_what_it_said(own, tmp_path):
 def test_both_engines_give_each_piece_the_same_probability_by_it(own, tmp_path):
     model = own[1] / "model"
     codec, network = load_codec(model), load_model(model, Training(), 1).eval()
-    fast = Translator(str(decoding.convert(model, codec, tmp_path / "fast")), compute_type="float32")
+    fast = Translator(str(engines.convert(model, codec, tmp_path / "fast")), compute_type="float32")
     tokenizer, tag = codec.tokenizer, codec.tag("en")
     german, english = manual_pairs(10)
     for source, target in zip(codec.encode(german, "de", 60), codec.pieces(english, 30), strict=True):
