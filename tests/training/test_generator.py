@@ -45,7 +45,9 @@ def frozen(settings):
 @pytest.fixture
 def half(door, monkeypatch):
     """The registry with a generator as a plugin's."""
-    monkeypatch.setattr(registry, "_PLUGINS", {"half.py": registry.Plugin("half.py", (Path(__file__),), (("generator", "half"),), (), sha256="f00d" * 16)})
+    monkeypatch.setattr(
+        registry, "_PLUGINS", {"half.py": registry.Plugin("half.py", (Path(__file__),), (("generator", "half"),), (), sha256="f00d" * 16)}
+    )
     monkeypatch.setattr(registry, "_LOADING", ["half.py"])
     register_generator("half", learn=frozen, label="half a model", settings=Frozen)
     registry._LOADING.clear()
