@@ -6,8 +6,8 @@ import sys
 import types
 from typing import Any
 
-HEAVY = ("torch",)
-"""Libraries that stages import at their top, and that take more than a second."""
+HEAVY = ("torch", "langcodes")
+"""Libraries that stages import at their top, and that take long."""
 
 
 class PutOff(types.ModuleType):
