@@ -29,7 +29,7 @@ from workflow_scripts.errors import InputError
 from workflow_scripts.names import instead, is_name
 
 BUILT_IN: dict[str, tuple[str, ...]] = {
-    "noise": ("workflow_scripts.noise.codeswitch",),
+    "noise": ("workflow_scripts.noise.switching",),
     "family": ("workflow_scripts.models.families",),
     "objective": ("workflow_scripts.training.pretraining",),
     "adapter": ("workflow_scripts.training.lora",),

@@ -6,7 +6,7 @@ from test_codeswitch import CANDIDATES, LINE
 from tiny_models import manual_pairs
 
 from workflow_scripts.noise.candidates import Lookup, Lookups, permute_candidates
-from workflow_scripts.noise.codeswitch import switch_lines
+from workflow_scripts.noise.switching import switch_lines
 
 
 def test_the_scrambled_lexicon_keeps_words_and_frequencies():

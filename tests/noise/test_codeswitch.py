@@ -7,18 +7,9 @@ from tiny_models import manual_pairs
 
 from workflow_scripts import registry
 from workflow_scripts.noise.candidates import Lookup
-from workflow_scripts.noise.codeswitch import (
-    CodeSwitch,
-    find_words,
-    main,
-    match_case,
-    one_sided,
-    replace_words,
-    rows_of_pairs,
-    switch_lines,
-    switch_words,
-)
+from workflow_scripts.noise.codeswitch import CodeSwitch, main, one_sided, rows_of_pairs
 from workflow_scripts.noise.spans import Noise
+from workflow_scripts.noise.switching import find_words, match_case, replace_words, switch_lines, switch_words
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text import files
 from workflow_scripts.text.examples import Example, write_table

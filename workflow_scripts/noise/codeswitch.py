@@ -4,9 +4,7 @@ Zan et al., section III-B: spans of words are chosen as in mBART's noise. Each w
 nearest neighbours in the other language, and the model learns to restore the sentence. In every round, each pair of the
 corpus gives two examples, one per side, with new noise.
 
-The stage makes text with any noise of the registry (see `entry`). Its own are registered at the end of this module: ``codeswitch``, and two
-controls that replace the same words of the same sentences, ``mask`` and ``random``. The module `released` has the noise of the authors'
-published code, for comparison.
+The stage makes text with any noise of the registry (see `entry`); `switching` has ours.
 
 The steps are commands: ``parallel`` for both sides of a parallel text, ``labelled`` for text in one language, such as that of tasks with
 labels, of which each sentence is switched into one of several languages by their lexicons; ``show`` shows sentences beside what a noise
@@ -19,29 +17,24 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
-
-import numpy as np
+from typing import Annotated, Any, Literal
 
 from workflow_scripts import registry
 from workflow_scripts.limits import Limits, Positive
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.noise import spans as span_noise
-from workflow_scripts.noise.candidates import Candidates, Lookup, Lookups, draw_language, load_candidates, load_lookups, permute_candidates
-from workflow_scripts.noise.entry import Batch, register_batch
+from workflow_scripts.noise.candidates import Candidates, Lookup, Lookups, load_candidates, load_lookups, permute_candidates
 from workflow_scripts.noise.entry import Noise as Entry
-from workflow_scripts.noise.released import pieces_of, released_side, switch_pieces
+from workflow_scripts.noise.released import pieces_of, released_side
 from workflow_scripts.noise.rounds import write_rounds
 from workflow_scripts.noise.spans import Noise
+from workflow_scripts.noise.switching import Kind, switch_lines, switched
 from workflow_scripts.stage import InputError, own_settings, run, write_json
 from workflow_scripts.text.examples import read_table
-from workflow_scripts.text.files import chunks, read_lines, write_lines
-from workflow_scripts.text.languages import language
-from workflow_scripts.text.spelling import begins_sentence, read_vocabulary
+from workflow_scripts.text.files import read_lines, write_lines
+from workflow_scripts.text.spelling import read_vocabulary
 from workflow_scripts.text.targets import without_marks
-from workflow_scripts.text.words import BREAK, Words, count_words, is_part_of_word, upper, words_of
-
-Kind = Annotated[str, registry.Named("noise")]
+from workflow_scripts.text.words import BREAK, count_words
 
 
 @dataclass
@@ -349,217 +342,6 @@ def _counted(rows: Iterator[tuple[str, str, dict]], total: Counter[str]) -> Iter
     for noised, original, counts in rows:
         total.update(counts)
         yield f"{noised}\t{original}"
-
-
-# ---------------------------------------------------------------------------------------------
-# sentences
-
-
-def switched(
-    lines: list[str],
-    first: int,
-    rounds: list[int],
-    *,
-    lookup: Lookup | Lookups,
-    entry: Entry,
-    own: Any,
-    seed: int,
-    side: int,
-    noise: Noise,
-    total: Counter[str],
-) -> Iterator[list[str]]:
-    """The noised lines of each round, as `rounds.write_rounds` asks for them; `total` adds up the counts of `switch_lines`."""
-    found = find_words(lines, lookup)
-    for number in rounds:
-        noised, counts = switch_words(found, lookup, entry, seed, 2 * number + side, first, noise, own)
-        total.update(counts)
-        yield noised
-
-
-def switch_lines(
-    lines: list[str],
-    lookup: Lookup | Lookups,
-    kind: Kind = "codeswitch",
-    seed: int = 1,
-    stream: int = 0,
-    first: int = 0,
-    noise: Noise = Noise(),
-    noise_settings: str | dict[str, Any] = "{}",
-) -> tuple[list[str], Counter[str]]:
-    """Noise sentences, some thousands at a time.
-
-    Which words are hit depends only on the settings, `seed`, `stream` and the number of the sentence, so that all kinds hit the same words.
-
-    Args:
-        lines: The sentences.
-        lookup: The candidates of each word.
-        kind: Name of the noise; `random` is `codeswitch` with another `lookup`.
-        seed: Seed of the random choices.
-        stream: Number of the random stream: 2 × round + side.
-        first: Number of the first sentence in its text.
-        noise: How many words are replaced, and in what spans.
-        noise_settings: Settings of the noise's own.
-
-    Returns:
-        The new sentences, and the numbers of all words, of words with candidates, of replaced words, and of words that were to be
-        replaced.
-    """
-    entry: Entry = registry.entry("noise", kind)
-    own = own_settings(entry, noise_settings)
-    switched: list[str] = []
-    total: Counter[str] = Counter()
-    for some in chunks(lines):
-        new, counts = switch_words(find_words(some, lookup), lookup, entry, seed, stream, first + len(switched), noise, own)
-        switched += new
-        total.update(counts)
-    return switched, total
-
-
-class Found(NamedTuple):
-    """What is known of lines before they are noised, the same in all rounds."""
-
-    words: Words
-    surface: list[str]
-    """Each word as it is spelt."""
-    numbers: np.ndarray
-    """Rows of the lookup (languages × words)."""
-    begins: np.ndarray
-    """Whether a sentence begins with a word."""
-
-
-def find_words(lines: list[str], lookup: Lookup | Lookups) -> Found:
-    """The words of lines, and their candidates."""
-    words = words_of(lines, lookup.code)
-    surface = words.strings()
-    return Found(words, surface, lookup.numbers(surface), begins_sentence(words))
-
-
-def switch_words(
-    found: Found, lookup: Lookup | Lookups, entry: Entry, seed: int, stream: int, first: int, noise: Noise, own: Any = None
-) -> tuple[list[str], dict[str, float]]:
-    """`switch_lines` for lines of which the words have been found."""
-    words = found.words
-    rows = draw_language(found.numbers, words.before, seed, stream, first)
-    # a noise without a lexicon may hit any word
-    choices = lookup.choices[rows] if entry.lexicon else np.ones(len(rows), np.int64)
-    hits = span_noise.choose_words(choices, words.before, noise, seed, stream, first)
-    new = entry.make(Batch(words, found.surface, found.begins, rows, hits, lookup, seed, stream, first, own))
-    replaceable = int(np.count_nonzero(choices))
-    if entry.lexicon:
-        return new, _counts(len(rows), replaceable, len(hits.words), noise.rate * len(rows))
-    # how many words it means to change is its own business
-    changed = sum(_changed(old, line) for old, line in zip(words.text.split("\n"), new, strict=True))
-    return new, _counts(len(rows), replaceable, changed, changed)
-
-
-def _counts(words: int, replaceable: int, replaced: int, budget: float) -> dict[str, float]:
-    return {"words": words, "replaceable": replaceable, "replaced": replaced, "budget": budget}
-
-
-def _changed(old: str, new: str) -> int:
-    """How many tokens of a sentence are others in its noised form, place by place."""
-    before, after = old.split(), new.split()
-    return sum(a != b for a, b in itertools.zip_longest(before, after)) if old != new else 0
-
-
-def replaced_by_candidates(batch: Batch) -> list[str]:
-    """Each word that is hit gives way to its candidate.
-
-    A replacement has the capitals of its row of candidates; in the place of a word that begins a sentence, or is not capitalised as usual,
-    it takes over those of this word, by the rules of its own language.
-    """
-    surface, lookup, hit = batch.surface, batch.lookup, batch.hits.words
-    numbers = (array.tolist() for array in (hit, batch.rows[hit], batch.hits.picks, batch.begins[hit]))
-    new = [
-        match_case(surface[word], lookup.rows[row][pick], lookup.language_of(row))
-        if begins or surface[word] != lookup.usual[row]
-        else lookup.rows[row][pick]
-        for word, row, pick, begins in zip(*numbers, strict=True)
-    ]
-    return replace_words(batch.words, hit, new, spaced=language(lookup.code).spaced)
-
-
-def masked(batch: Batch) -> list[str]:
-    """Each contiguous span of words that are hit becomes one mask."""
-    return span_noise.mask(batch.words, batch.hits.words)
-
-
-def match_case(model: str, word: str, code: str = "") -> str:
-    """`word`, a word of language `code`, capitalised like `model`: all capitals, the first letter, or unchanged.
-
-    Running text in Georgian has no capitals, though Unicode has some.
-    """
-    if code == "ka" or not model[0].isupper():
-        return word
-    if model.isupper() and sum(letter.isalpha() for letter in model) > 1:
-        return upper(word, code)
-    return upper(word[0], code) + word[1:]
-
-
-def replace_words(words: Words, hit: np.ndarray, new: list[str], spaced: bool = True) -> list[str]:
-    """Replace the words with the numbers `hit` by `new`; everything between words stays.
-
-    In a script without spaces (`spaced` is false), blanks separate the new words from letters, vowel signs and digits next to them.
-    """
-    text = words.text
-    pieces, at = [], 0
-    for start, end, word in zip(words.starts[hit].tolist(), words.ends[hit].tolist(), new, strict=True):
-        pieces.append(text[at:start])
-        if not spaced and start and is_part_of_word(text[start - 1]):
-            pieces.append(" ")
-        pieces.append(word)
-        if not spaced and end < len(text) and is_part_of_word(text[end]):
-            pieces.append(" ")
-        at = end
-    lines = "".join([*pieces, text[at:]]).split("\n")
-    # text from the corpus stage has single blanks already; only two new words next to each other may add more
-    return [line if spaced and "  " not in line else " ".join(line.split()) for line in lines]
-
-
-# ---------------------------------------------------------------------------------------------
-# entries
-
-ZAN = "Zan et al. 2022, section III-B"
-"""Where code-switching restore is described."""
-
-register_batch(
-    "codeswitch",
-    replaced_by_candidates,
-    label="restoring code-switched text",
-    asks="Does code-switching restore help?",
-    lexicon="own",
-    source=ZAN,
-)
-# denoising on the task's text, without the other language
-register_batch(
-    "mask",
-    masked,
-    label="restoring the same words masked (control)",
-    asks="Do words of the other language help more than gaps?",
-    control_of="codeswitch",
-    lexicon="own",
-    masks=True,
-    source="Liu et al. 2020, section 2.2",
-)
-# foreign words without the alignment
-register_batch(
-    "random",
-    replaced_by_candidates,
-    label="restoring the same words switched by a scrambled lexicon (control)",
-    asks="Do the right words help more than random ones?",
-    control_of="codeswitch",
-    lexicon="scrambled",
-)
-register_batch(
-    "released",
-    switch_pieces,
-    label="restoring text under the noise of the published code (for comparison)",
-    asks="Does the noise of the published code help?",
-    lexicon="own",
-    pieces=True,
-    masks=True,
-    source="the authors' published code",
-)
 
 
 if __name__ == "__main__":

@@ -31,8 +31,8 @@ from workflow_scripts.errors import InputError
 from workflow_scripts.evidence.average import Score, Significance, compare_folders
 from workflow_scripts.models.batches import Row
 from workflow_scripts.noise.candidates import Lookups, load_lookups
-from workflow_scripts.noise.codeswitch import switch_lines
 from workflow_scripts.noise.spans import Noise
+from workflow_scripts.noise.switching import switch_lines
 from workflow_scripts.stage import from_plain, run, write_json
 from workflow_scripts.tasks import crosslingual
 from workflow_scripts.tasks.entry import Measure, Parts, Task, register_task

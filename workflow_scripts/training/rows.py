@@ -93,7 +93,7 @@ class SwitchedText(Rounds):
 
     def epoch(self, number: int) -> Rows:
         """The rows of an epoch; their words are chosen as those of the source's side in a round of code-switched text."""
-        from workflow_scripts.noise.codeswitch import switch_lines
+        from workflow_scripts.noise.switching import switch_lines
 
         switched, _ = switch_lines(self._lines, self._lookup, "codeswitch", self._seed, 2 * number, 0, self._noise)
         read = self._side(switched)
