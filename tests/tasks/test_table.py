@@ -47,7 +47,7 @@ def places() -> dict[str, list[str]]:
             if path in {root / module for module in HOMONYMS.get(name, ())}:
                 continue
             own = Path(*TASKS[name].settings.__module__.split(".")).with_suffix(".py")
-            if path not in (own, Path(f"rules/{name}.smk")):
+            if path not in (own, root / f"tasks/{name}.py", Path(f"rules/{name}.smk")):
                 found[name] += [str(path)] * strings(path).count(name)
     return found
 

@@ -9,6 +9,7 @@ in `config/schema.json`, with which editors complete keys, is generated from the
 import copy
 import dataclasses
 import functools
+import inspect
 import json
 import os
 import sys
@@ -263,7 +264,16 @@ def schema() -> dict[str, Any]:
                 definition["properties"]["like"] = {"type": "string", "description": LIKE.format(section)}
                 if required := definition.pop("required", None):
                     definition["anyOf"] = [{"required": ["like"]}, {"required": required}]
-    return made
+    return _cleaned(made)
+
+
+def _cleaned(part: Any) -> Any:
+    """A part of the schema whose descriptions have no indentation, which only Python before 3.13 leaves in docstrings."""
+    if isinstance(part, dict):
+        return {
+            key: inspect.cleandoc(each) if key == "description" and isinstance(each, str) else _cleaned(each) for key, each in part.items()
+        }
+    return [_cleaned(each) for each in part] if isinstance(part, list) else part
 
 
 def _with_lists(block: dict[str, Any]) -> dict[str, Any]:
