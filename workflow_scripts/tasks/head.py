@@ -204,9 +204,11 @@ def head_task(
         f"{called}Experiment",
         [("task", task), (key, head, field(default_factory=settings)), ("scores", tests, field(default_factory=Significance))],
         bases=(crosslingual.Finetuned,),
-        namespace={"head": key, "__doc__": about, "__module__": settings.__module__},
+        namespace={"head": key, "__doc__": about},
         kw_only=True,
     )
+    # which Python 3.12 and newer take from here, whatever the namespace says
+    experiment.__module__ = settings.__module__
     entry = HeadTask(
         name=name,
         settings=experiment,
