@@ -15,6 +15,7 @@ import hashlib
 import importlib
 import importlib.metadata
 import importlib.util
+import inspect
 import os
 import sys
 import traceback
@@ -420,6 +421,17 @@ def _where(error: BaseException) -> str:
 
 
 _IMPORTING = str(Path(importlib.__file__).parent)
+
+
+def asked(entry: str, it: str, function: Callable[..., Any], parameters: Mapping[str, str]) -> tuple[str, ...]:
+    """What a function that a plugin brings asks for: the names of its parameters. Raises `InputError` for one that is none of `parameters`.
+
+    `entry` is its kind and name, and `it` is what the error calls it where it says what there is, such as "a noise".
+    """
+    names = tuple(inspect.signature(function).parameters)
+    if unknown := [each for each in names if each not in parameters]:
+        raise InputError(f"{entry} asks for `{unknown[0]}`; {it} can ask for {', '.join(parameters)}")
+    return names
 
 
 def call(entry: str, function: Callable[..., Any], given: Mapping[str, Any], about: Callable[[], str]) -> Any:

@@ -11,7 +11,6 @@ each model, layer and language of an analysis that names it in `stages`, and the
 compare models or languages, are registered by `register_analysis`, and have a rule and a part of the page of their own.
 """
 
-import inspect
 import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -57,9 +56,7 @@ def analysis(name: str, *, label: str, decimals: int = 2, source: str = "") -> C
     """Register the function that is decorated as an analysis; see the module."""
 
     def registered(function: Callable) -> Callable:
-        asked = tuple(inspect.signature(function).parameters)
-        if unknown := [each for each in asked if each not in PARAMETERS]:
-            raise InputError(f"analysis {name!r} asks for `{unknown[0]}`; an analysis can ask for {', '.join(PARAMETERS)}")
+        asked = registry.asked(f"analysis {name!r}", "an analysis", function, PARAMETERS)
         register_analysis(name, label=label, make=function, asked=asked, decimals=decimals, source=source)
         return function
 

@@ -60,9 +60,7 @@ def metric(
     """Register the function of one sentence that is decorated as a metric; see the module, and `TextMetric` for what is said of it."""
 
     def registered(function: Callable) -> Callable:
-        asked = tuple(inspect.signature(function).parameters)
-        if unknown := [each for each in asked if each not in PARAMETERS]:
-            raise InputError(f"metric {name!r} asks for `{unknown[0]}`; a metric can ask for {', '.join(PARAMETERS)}")
+        asked = registry.asked(f"metric {name!r}", "a metric", function, PARAMETERS)
         version = hashlib.sha256(Path(inspect.getsourcefile(function) or __file__).read_bytes()).hexdigest()[:12]
         about = {"higher_is_better": higher_is_better, "decimals": decimals, "cased": cased, "source": source}
         register_metric(name, lambda code, settings, lowercase: MeanOfSentences(name, function, asked, code, version), label=label, **about)

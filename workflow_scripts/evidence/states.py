@@ -4,7 +4,7 @@
 2. `longest_of` is the longest row that all models of an analysis can read. Longer texts are cut to it for each, so that no model's
    states are of more of a text than another's; models that cut text into other pieces still end at another word.
 3. `open_half` loads the half of a model that is looked into: of an encoder-decoder its encoder, or if asked its decoder.
-4. `pooled` runs texts through it and makes one vector of each row in each layer, in several ways (`POOLINGS`).
+4. `pooled` runs texts through it and makes one vector of each row in each layer, in several ways (`Pooling`).
 
 A decoder reads the text that the encoder reads, in the form in which it would write it (see `models.families`).
 """
@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -30,9 +30,8 @@ from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.files import read_lines
 
 Pooling = Literal["mean", "text", "first", "last"]
-Side = Literal["encoder", "decoder"]
-POOLINGS: tuple[str, ...] = get_args(Pooling)
 """Mean over all positions; mean over the pieces of the text alone, without tags and special tokens; the first position; the last one."""
+Side = Literal["encoder", "decoder"]
 
 
 @dataclass

@@ -14,7 +14,6 @@ decoded before. An engine with a format or a program of its own, or with several
 from __future__ import annotations
 
 import contextlib
-import inspect
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -66,9 +65,7 @@ def engine(name: str, *, label: str = "", source: str = "", settings: type | Non
     """Register the function of a batch that is decorated as an engine; see the module."""
 
     def registered(function: Callable) -> Callable:
-        asked = tuple(inspect.signature(function).parameters)
-        if unknown := [each for each in asked if each not in PARAMETERS]:
-            raise InputError(f"engine {name!r} asks for `{unknown[0]}`; an engine can ask for {', '.join(PARAMETERS)}")
+        asked = registry.asked(f"engine {name!r}", "an engine", function, PARAMETERS)
         register_engine(name, by_batch(name, function, asked), label=label, source=source, settings=settings)
         return function
 

@@ -12,7 +12,6 @@ A noise that asks for `candidates` or `hits` needs a lexicon, any other makes no
 """
 
 import functools
-import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -98,9 +97,7 @@ def noise(
     """Register the function of one sentence that is decorated as a noise; see the module, and `Noise` for what is said of it."""
 
     def registered(function: Callable) -> Callable:
-        asked = tuple(inspect.signature(function).parameters)
-        if unknown := [each for each in asked if each not in PARAMETERS]:
-            raise InputError(f"noise {name!r} asks for `{unknown[0]}`; a noise can ask for {', '.join(PARAMETERS)}")
+        asked = registry.asked(f"noise {name!r}", "a noise", function, PARAMETERS)
         if "settings" in asked and settings is None:
             raise InputError(f"noise {name!r} asks for `settings`, but has none; name its dataclass: @noise(…, settings=…)")
         needs = "own" if {"candidates", "hits"} & {*asked} else ""

@@ -18,7 +18,6 @@ is that of our own tasks with a head (`head`).
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, make_dataclass
 from pathlib import Path
@@ -26,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from workflow_scripts import registry
 from workflow_scripts.errors import InputError
 from workflow_scripts.evidence.average import Score, scores_beside
 from workflow_scripts.tasks.entry import Measure
@@ -121,7 +121,7 @@ def task(
     if not name.replace("-", "_").isidentifier():
         raise InputError(f"task {name!r}: names are letters, digits, - and _ only, and begin with a letter")
     functions = {"loss": loss, "answer": answer, "counts": counts, "trivial": trivial}
-    asked = {each: _asked(name, each, function) for each, function in functions.items()}
+    asked = {each: registry.asked(f"task {name!r}: `{each}`", "it", function, PARAMETERS[each]) for each, function in functions.items()}
     metric, *others = scores
     called = called or {}
     head = _settings(name, settings)
@@ -217,14 +217,6 @@ def task(
         measure=measure,
         score_names=dict(called),
     )
-
-
-def _asked(name: str, what: str, function: Callable[..., Any]) -> tuple[str, ...]:
-    """What a function of a task asks for; raises `InputError` for what there is not."""
-    asked = tuple(inspect.signature(function).parameters)
-    if unknown := [each for each in asked if each not in PARAMETERS[what]]:
-        raise InputError(f"task {name!r}: `{what}` asks for `{unknown[0]}`; it can ask for {', '.join(PARAMETERS[what])}")
-    return asked
 
 
 def _settings(name: str, own: type | None) -> type[OwnHead]:

@@ -16,21 +16,17 @@ this module merges such a folder with its model.
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from workflow_scripts import registry
 from workflow_scripts.errors import InputError
 from workflow_scripts.stage import checksums, from_plain, read_json, run, to_disk
-
-if TYPE_CHECKING:
-    pass
 
 PARAMETERS = {
     "network": "the network, with the head of its task; of a model that is only looked at, its weights have sizes but no numbers",
@@ -54,9 +50,7 @@ def adapter(name: str, *, label: str = "", source: str = "", settings: type | No
     """Register the function that is decorated as an adapter; see the module."""
 
     def registered(function: Callable) -> Callable:
-        asked = tuple(inspect.signature(function).parameters)
-        if unknown := [each for each in asked if each not in PARAMETERS]:
-            raise InputError(f"adapter {name!r} asks for `{unknown[0]}`; an adapter can ask for {', '.join(PARAMETERS)}")
+        asked = registry.asked(f"adapter {name!r}", "an adapter", function, PARAMETERS)
         entry = Adapter(name=name, label=label or name, source=source, settings=settings, make=function, asked=asked)
         registry.register("adapter", entry)
         return function

@@ -12,7 +12,6 @@ their own, another network, another loss (`Material`).
 """
 
 import functools
-import inspect
 import json
 import operator
 from collections.abc import Callable, Sequence
@@ -115,9 +114,7 @@ def rows_objective(
     """
 
     def registered(function: Callable) -> Callable:
-        asked = tuple(inspect.signature(function).parameters)
-        if unknown := [each for each in asked if each not in PARAMETERS]:
-            raise InputError(f"objective {name!r} asks for `{unknown[0]}`; an objective can ask for {', '.join(PARAMETERS)}")
+        asked = registry.asked(f"objective {name!r}", "an objective", function, PARAMETERS)
         if "settings" in asked and settings is None:
             raise InputError(f"objective {name!r} asks for `settings`, but has none; name its dataclass: @rows_objective(…, settings=…)")
 
