@@ -7,7 +7,7 @@ import pytest
 import torch
 from tiny_models import manual_pairs, small_encoder, small_model
 
-from workflow_scripts.evidence import cka, separability
+from workflow_scripts.evidence import cka, separability, states
 from workflow_scripts.evidence.cka import Cka, Place, compare, groups, model_pairs, pairs_of
 from workflow_scripts.evidence.separability import Separability
 from workflow_scripts.evidence.states import encoded, hidden_states, open_half, pooled, read_texts
@@ -250,11 +250,11 @@ def test_no_model_reads_more_of_a_text_than_another(tmp_path, monkeypatch, stage
         path.write_text("".join(f"{number} {'house ' * 100}\n" for number in range(5)))
     read = {}
 
-    def noted(half, rows, *more):
-        read[half.name] = max(map(len, rows))
-        return pooled(half, rows, *more)
+    def noted(half, rows):
+        read[half.name] = max(read.get(half.name, 0), *map(len, rows))
+        return hidden_states(half, rows)
 
-    monkeypatch.setattr(stage, "pooled", noted)
+    monkeypatch.setattr(states, "hidden_states", noted)
     models = tuple(tiny(tmp_path / kind, kind) for kind in ("mbart", "xlm-roberta"))
     job = {"models": models, "names": ("long", "short"), "texts": tuple(paths), "languages": ("de", "en"), "parallel": True}
     stage.main(tmp_path / "out.json", **job, settings=settings)

@@ -110,7 +110,7 @@ def main(
     import numpy as np
 
     from workflow_scripts.device import pick_device
-    from workflow_scripts.evidence.states import encoded, longest_of, open_half, pooled, read_texts
+    from workflow_scripts.evidence.states import longest_of, open_half, read_texts, states_of
     from workflow_scripts.similarity import set_threads
 
     entry: StatesAnalysis = registry.entry("analysis", measure)
@@ -124,8 +124,8 @@ def main(
         half = open_half(name, path, side, settings.device, documents)
         rows = []
         for number, (side_lines, code) in enumerate(zip(lines, languages, strict=True)):
-            states = pooled(half, encoded(half, side_lines, code, longest), [settings.pooling], settings.batch_tokens)[0]
-            for layer, vectors in enumerate(states.cpu().numpy().astype(np.float64)):
+            states = states_of(half, side_lines, code, longest, settings.pooling, settings.batch_tokens)
+            for layer, vectors in enumerate(states.astype(np.float64)):
                 given = {"states": vectors, "language": code, "layer": layer}
                 given["draw"] = np.random.default_rng([settings.seed, number, layer])
                 rows.append({"language": code, "layer": layer, "value": _number(entry, given, f"{name}, {code}, layer {layer}")})

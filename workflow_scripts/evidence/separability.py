@@ -38,7 +38,7 @@ from workflow_scripts.device import pick_device
 from workflow_scripts.evidence.counted import share
 from workflow_scripts.evidence.layerwise import register_analysis
 from workflow_scripts.evidence.nearest import search
-from workflow_scripts.evidence.states import Half, Pooling, Side, encoded, longest_of, open_half, pooled, read_texts
+from workflow_scripts.evidence.states import Pooling, Side, longest_of, open_half, read_texts, states_of
 from workflow_scripts.limits import AboveZero, Limits, Positive, Seed
 from workflow_scripts.similarity import set_threads
 from workflow_scripts.stage import InputError, checksums, run, write_json
@@ -97,7 +97,11 @@ def main(
     for name, path in zip(names, models, strict=True):
         half = open_half(name, path, side, settings.device, documents)
         states = np.stack(
-            [_states(half, side_lines, code, longest, settings) for side_lines, code in zip(lines, languages, strict=True)], axis=1
+            [
+                states_of(half, side_lines, code, longest, settings.pooling, settings.batch_tokens)
+                for side_lines, code in zip(lines, languages, strict=True)
+            ],
+            axis=1,
         )
         layers = [{"layer": layer, **measure(vectors, parallel, settings)} for layer, vectors in enumerate(states)]
         found[name] = {"family": half.form.title, "layers": half.depth, "width": half.width, "by_layer": layers}
@@ -115,11 +119,6 @@ def main(
         "settings": asdict(settings),
     }
     write_json(output, report)
-
-
-def _states(half: Half, lines: list[str], code: str, longest: int, settings: Separability) -> np.ndarray:
-    """The vectors of all texts in one language (layers × texts × width)."""
-    return pooled(half, encoded(half, lines, code, longest), [settings.pooling], settings.batch_tokens)[0].cpu().numpy()
 
 
 def measure(vectors: np.ndarray, parallel: bool, settings: Separability) -> dict[str, Any]:

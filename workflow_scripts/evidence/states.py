@@ -153,6 +153,11 @@ def pooled(
     return found
 
 
+def states_of(half: Half, lines: list[str], code: str, longest: int, pooling: Pooling, batch_tokens: int) -> np.ndarray:
+    """The vectors of texts in one language (layers × texts × width), pooled in one way; no row is longer than `longest` pieces."""
+    return pooled(half, encoded(half, lines, code, longest), [pooling], batch_tokens)[0].cpu().numpy()
+
+
 def hidden_states(half: Half, rows: list[list[int]]) -> torch.Tensor:
     """The states of a batch (layers × rows × length × width), the embeddings first."""
     network: Any = half.network
