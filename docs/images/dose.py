@@ -1,4 +1,4 @@
-"""The picture of the dose in docs/results.md, from docs/results/dose.tsv.
+"""The picture of the dose in docs/results/dose.md, from docs/results/dose.tsv.
 
 python -m docs.images.dose > docs/images/dose.svg
 """
