@@ -6,7 +6,7 @@ from snakemake.utils import min_version
 from workflow_scripts.stage import resource
 from workflow_scripts.start import refuse_start
 
-min_version("9.20")
+min_version("9.27")  # a priority may be a function
 
 refuse_start(["--configfile", resource("config.yaml")])
 

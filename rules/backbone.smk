@@ -14,7 +14,7 @@ rule backbone:
         "results/logs/backbone/{backbone}.log",
     benchmark:
         "results/benchmarks/backbone/{backbone}.tsv"
-    priority: 10  # everything waits for it
+    priority: urgency.SHARED
     conda:
         "../envs/crossgap.yaml"
     resources:

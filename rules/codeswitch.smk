@@ -13,7 +13,7 @@ rule codeswitch:
         "results/benchmarks/codeswitch/{experiment}/{noise}.seed{seed}.tsv"
     wildcard_constraints:
         experiment=experiments_with(text="corpora"),
-    priority: AHEAD
+    priority: of(urgency.of_noise)
     conda:
         "../envs/crossgap.yaml"
     params:
@@ -46,7 +46,7 @@ rule labelled_codeswitch:
         "results/benchmarks/codeswitch/{experiment}/{noise}.seed{seed}.tsv"
     wildcard_constraints:
         experiment=experiments_with(text="labelled"),
-    priority: AHEAD
+    priority: of(urgency.of_noise)
     conda:
         "../envs/crossgap.yaml"
     params:

@@ -21,7 +21,7 @@ lazily.put_off()  # of the stages only the settings are read here
 from workflow_scripts import paths, registry
 from workflow_scripts.evidence.comet import Comet
 from workflow_scripts.names import instead
-from workflow_scripts.run import analyses, arms, inputs, searches, transfers
+from workflow_scripts.run import analyses, arms, inputs, searches, transfers, urgency
 from workflow_scripts.run.config import check_folder, check_record, dumped, load, missing_files
 from workflow_scripts.run.digest import digest
 from workflow_scripts.run.inputs import as_json, flags
@@ -73,10 +73,6 @@ if GPU and "preflight" not in sys.argv and DeploymentMethod.CONDA not in workflo
     for finding in gpu_decoding(CONFIG, {}):
         if finding.verdict == "WRONG":
             raise WorkflowError(finding.said)
-
-
-# Trainings, and the longer jobs that they wait for, go before jobs that only measure, which fill the gaps: the last training starts sooner.
-AHEAD = 5
 
 
 def of(ask, *more):

@@ -13,6 +13,7 @@ rule decoding:
     wildcard_constraints:
         experiment=experiments_with(text="corpora"),
         seed=r"[1-9]\d*",  # seed 0 is `trivial`'s
+    priority: of(urgency.of_score)
     conda:
         "../envs/crossgap.yaml"
     resources:

@@ -8,7 +8,7 @@ rule embeddings:
         "results/logs/embeddings/{corpus}.{a}-{b}/{lexicon}.{lang}.log",
     benchmark:
         "results/benchmarks/embeddings/{corpus}.{a}-{b}/{lexicon}.{lang}.tsv"
-    priority: AHEAD
+    priority: urgency.SHARED
     conda:
         "../envs/crossgap.yaml"
     threads: lambda w: CONFIG.lexicons[w.lexicon].embeddings.workers

@@ -32,6 +32,7 @@ rule generation_decoding:
         "results/benchmarks/generation/{experiment}/{arm}.seed{seed}.tsv"
     wildcard_constraints:
         experiment=experiments_with(text="labelled", answers="text"),
+    priority: of(urgency.of_score)
     conda:
         "../envs/crossgap.yaml"
     resources:

@@ -23,7 +23,7 @@ rule head_finetune:
         "results/benchmarks/training/{experiment}/{arm}.seed{seed}.finetune.tsv"
     wildcard_constraints:
         experiment=experiments_with(has_head=True),
-    priority: AHEAD
+    priority: of(urgency.of_training)
     conda:
         "../envs/crossgap.yaml"
     resources:
@@ -70,6 +70,7 @@ rule head_prediction:
         "results/benchmarks/heads/{experiment}/{arm}.seed{seed}.tsv"
     wildcard_constraints:
         experiment=experiments_with(has_head=True),
+    priority: of(urgency.of_score)
     conda:
         "../envs/crossgap.yaml"
     resources:

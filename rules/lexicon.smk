@@ -30,7 +30,7 @@ rule lexicon:
         "results/logs/lexicon/{corpus}.{a}-{b}/{lexicon}.log",
     benchmark:
         "results/benchmarks/lexicon/{corpus}.{a}-{b}/{lexicon}.tsv"
-    priority: AHEAD
+    priority: urgency.SHARED
     conda:
         "../envs/crossgap.yaml"
     params:

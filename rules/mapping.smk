@@ -9,7 +9,7 @@ rule mapping:
         "results/logs/mapping/{corpus}.{a}-{b}/{lexicon}.log",
     benchmark:
         "results/benchmarks/mapping/{corpus}.{a}-{b}/{lexicon}.tsv"
-    priority: AHEAD
+    priority: urgency.SHARED
     conda:
         "../envs/crossgap.yaml"
     params:

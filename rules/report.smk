@@ -5,6 +5,7 @@ rule configuration:
         "results/configuration.json",
     log:
         "results/logs/configuration.log",
+    priority: urgency.SHARED  # a page on what is there so far reads it
     localrule: True
     params:
         digest=hashlib.sha256(dumped(CONFIG).encode()).hexdigest(),

@@ -17,6 +17,7 @@ rule scores:
         "results/benchmarks/scores/{experiment}/{arm}.seed{seed}.{testset}.tsv"
     wildcard_constraints:
         experiment=experiments_with(answers="text"),
+    priority: of(urgency.of_score)
     conda:
         "../envs/crossgap.yaml"
     params:

@@ -20,7 +20,7 @@ rule pretext:
         "results/benchmarks/training/{experiment}/{arm}.seed{seed}.{phase}.tsv"
     wildcard_constraints:
         phase=r"pretext|\d+-[\w-]+",
-    priority: AHEAD
+    priority: of(urgency.of_training)
     conda:
         "../envs/crossgap.yaml"
     resources:
@@ -72,7 +72,7 @@ rule finetune:
         "results/benchmarks/training/{experiment}/{arm}.seed{seed}.finetune.tsv"
     wildcard_constraints:
         experiment=experiments_with(answers="text"),
-    priority: AHEAD
+    priority: of(urgency.of_training)
     conda:
         "../envs/crossgap.yaml"
     resources:

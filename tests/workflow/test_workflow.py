@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 import zipfile
-from collections import Counter
+from collections import Counter, defaultdict
 from pathlib import Path
 from unittest import mock
 
@@ -397,10 +397,16 @@ def test_one_job_at_a_time_uses_this_machines_gpu(tmp_path, commands, monkeypatc
     assert using == {rule for rule, asked in profile.items() if asked.get("gpu")}
 
 
-def test_trainings_and_what_they_wait_for_go_before_what_only_measures():
-    ahead = {name for name, block in rule_blocks().items() if re.search(r"^    priority: ", block, flags=re.M)}
+def test_trainings_what_they_wait_for_and_what_the_first_answer_needs_have_a_priority():
+    found = {name: re.search(r"^    priority: ([^#\n]*)", block, flags=re.M) for name, block in rule_blocks().items()}
+    by_priority = defaultdict(set)
+    for name, priority in found.items():
+        by_priority[priority and priority[1].strip()].add(name)
     trainings = training_rules()
-    assert ahead - trainings == {"embeddings", "mapping", "lexicon", "codeswitch", "labelled_codeswitch"} and trainings <= ahead
+    assert by_priority["urgency.SHARED"] == {"configuration", "backbone", "embeddings", "mapping", "lexicon"}
+    assert by_priority["of(urgency.of_noise)"] == {"codeswitch", "labelled_codeswitch"}
+    assert by_priority["of(urgency.of_training)"] == trainings - {"backbone"}
+    assert by_priority["of(urgency.of_score)"] == {"decoding", "generation_decoding", "head_prediction", "scores"}
 
 
 def test_another_model_in_the_folder_of_a_backbone_is_taken(tmp_path):

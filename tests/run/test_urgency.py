@@ -1,0 +1,53 @@
+"""Which jobs go first: what the first answer needs, before the controls."""
+
+from types import SimpleNamespace
+
+import pytest
+from configurations import changed
+
+from workflow_scripts.run import urgency
+from workflow_scripts.run.config import load
+
+
+def run(**changes):
+    """The default configuration with the run's `changes`."""
+    raw = changed("run/seeds", [1, 2])
+    raw["run"] |= changes
+    return load(raw)
+
+
+def job(**wildcards):
+    """The wildcards of a job of the first seed."""
+    return SimpleNamespace(experiment="help-de-en", seed="1", **wildcards)
+
+
+@pytest.mark.parametrize(
+    ("arms", "first"),
+    [
+        (["finetune", "csr", "mask", "random"], ["finetune", "csr"]),
+        (["finetune", "mask", "random", "csr"], ["finetune", "csr"]),
+        (["finetune", "scratch"], ["finetune", "scratch"]),
+        (["csr", "mask"], ["csr", "mask"]),
+        (["finetune"], ["finetune"]),
+    ],
+)
+def test_the_first_answer_needs_the_baseline_and_an_arm_that_is_no_control(arms, first):
+    assert urgency.first_arms(run(arms=arms), "help-de-en") == first
+
+
+def test_they_go_before_the_controls_and_the_first_seed_before_the_others():
+    config = run()
+    of = {
+        (arm, seed): urgency.of_training(config, SimpleNamespace(experiment="help-de-en", arm=arm, seed=seed))
+        for arm in ("finetune", "csr", "csr.grid1", "mask", "random")
+        for seed in ("1", "2")
+    }
+    assert of["finetune", "1"] == of["csr", "1"] == of["csr.grid1", "1"] > of["finetune", "2"] == of["csr", "2"]
+    assert of["csr", "2"] > of["mask", "1"] == of["random", "2"] == urgency.TRAINING
+    scores = [urgency.of_score(config, job(arm=arm)) for arm in ("csr", "mask", "trivial")]
+    assert scores[0] > urgency.TRAINING > scores[1] == scores[2] == urgency.MEASURING
+    assert (
+        urgency.of_noise(config, job(noise="codeswitch")) == of["csr", "1"]
+        and urgency.of_noise(config, job(noise="mask")) == urgency.TRAINING
+    )
+    assert of["csr", "1"] < urgency.SHARED

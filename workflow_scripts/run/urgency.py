@@ -1,0 +1,56 @@
+"""urgency: which jobs go first where not all of them can run at once.
+
+A run is asked a question, and its first answer needs two arms: the baseline, and the first arm that is no control. What these two need goes
+first, with the first seed before the others: text, lexicon, trainings, decoding and scores. The controls follow. What only measures
+(representations, word accuracy) fills the cores that are left.
+"""
+
+from workflow_scripts.run.config import Config
+from workflow_scripts.run.inputs import Wildcards
+from workflow_scripts.tasks.experiment import arm_phases, arms_of, seeds_of, trains
+
+SHARED = 20
+"""Of what all trainings wait for: backbones, word vectors, lexicons."""
+ANSWER = 10
+"""Of what the first answer needs. With the first seed it is one more."""
+TRAINING = 5
+"""Of the other trainings, and of the text that they restore."""
+MEASURING = 0
+"""Of what no training waits for."""
+
+
+def first_arms(config: Config, experiment: str) -> list[str]:
+    """The arms of an experiment's first answer: the baseline, and the first other arm that restores text with a noise that is no control.
+
+    Where no arm does, it is the second arm.
+    """
+    chosen = config.experiments[experiment]
+    baseline, *others = arms_of(config, chosen)
+    restored = {arm: [phase.restores for phase in arm_phases(config, chosen, arm) if phase.restores] for arm in others}
+    methods = [arm for arm, noises in restored.items() if any(not noise.control_of for noise in noises)]
+    return [baseline, *(methods or others)[:1]]
+
+
+def of_training(config: Config, w: Wildcards) -> int:
+    """The priority of an arm's phase."""
+    return _of_arm(config, w) or TRAINING
+
+
+def of_score(config: Config, w: Wildcards) -> int:
+    """The priority of decoding and scoring an arm."""
+    return _of_arm(config, w) or MEASURING
+
+
+def of_noise(config: Config, w: Wildcards) -> int:
+    """The priority of making noised text: that of the most urgent arm that restores it."""
+    chosen = config.experiments[w.experiment]
+    restored = {phase.noised for arm in first_arms(config, w.experiment) for phase in arm_phases(config, chosen, arm) if phase.restores}
+    return ANSWER + (int(w.seed) == seeds_of(config, chosen)[0]) if w.noise in restored else TRAINING
+
+
+def _of_arm(config: Config, w: Wildcards) -> int:
+    """The priority of what the first answer needs of an arm; 0 of an arm that it does not need."""
+    chosen = config.experiments[w.experiment]
+    if not trains(chosen) or w.arm.partition(".grid")[0] not in first_arms(config, w.experiment):
+        return 0
+    return ANSWER + (int(w.seed) == seeds_of(config, chosen)[0])
