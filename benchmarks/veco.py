@@ -60,7 +60,8 @@ def prepare(folder: Path, german: str, english: str, layers: int, width: int) ->
     from workflow_scripts.noise.masking import Masking
     from workflow_scripts.text.files import read_lines
     from workflow_scripts.training.bitext import Bitext
-    from workflow_scripts.training.pretraining import Pretraining, Text
+    from workflow_scripts.training.pretraining import Text
+    from workflow_scripts.training.pretraining_settings import Pretraining
     from workflow_scripts.training.segments import Part, read
     from workflow_scripts.training.settings import Training
     from workflow_scripts.training.small import Small, build_model
@@ -78,7 +79,8 @@ def our_loop(start: Path, text: Any, updates: int, tokens: int, device: torch.de
     """Tokens per second of the code that pretrains."""
     from workflow_scripts.models.veco import load_stack
     from workflow_scripts.training.mixed_precision import mixed_precision
-    from workflow_scripts.training.segments import Veco, alternating_updates
+    from workflow_scripts.training.pretraining_settings import Veco
+    from workflow_scripts.training.segments import alternating_updates
     from workflow_scripts.training.settings import Training
     from workflow_scripts.training.veco_losses import collate, forward_guesses, update_loss
 

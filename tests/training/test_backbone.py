@@ -8,6 +8,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from tiny_models import manual_pairs, small_encoder, small_model
 
+from workflow_scripts.models.folders import located
 from workflow_scripts.models.networks import save_model
 from workflow_scripts.models.tokenisation import load_codec, load_tokenizer
 from workflow_scripts.models.veco import CROSS, has_cross_attention, load_stack
@@ -259,4 +260,4 @@ def test_a_cache_that_cannot_be_written_to_is_told_with_its_variable(tmp_path, m
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", refused)
     with pytest.raises(InputError, match=r"backbone 'o/n': .*models--o--n: cannot be written: .*, or set HF_(HOME|HUB_CACHE) to another"):
-        backbone.located("o/n", None)
+        located("o/n", None)

@@ -17,7 +17,7 @@ from workflow_scripts.stage import read_json
 from workflow_scripts.training import launching
 from workflow_scripts.training.backbone import Backbone
 from workflow_scripts.training.checkpoints import JOB_END, Deadline
-from workflow_scripts.training.segments import Veco
+from workflow_scripts.training.pretraining_settings import Veco
 from workflow_scripts.training.settings import Training
 
 

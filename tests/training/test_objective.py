@@ -12,7 +12,7 @@ from workflow_scripts.errors import InputError
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.run.config import load
 from workflow_scripts.training.objective import Text, rows_objective
-from workflow_scripts.training.pretraining import Pretraining
+from workflow_scripts.training.pretraining_settings import Pretraining
 from workflow_scripts.training.settings import Training
 
 

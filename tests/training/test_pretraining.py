@@ -22,7 +22,8 @@ from workflow_scripts.stage import InputError, checksums, read_json
 from workflow_scripts.tasks import classification
 from workflow_scripts.training.backbone import Backbone, chain_of
 from workflow_scripts.training.job import Job
-from workflow_scripts.training.pretraining import Pretraining, Text, objective_for
+from workflow_scripts.training.pretraining import Text, objective_for
+from workflow_scripts.training.pretraining_settings import Pretraining
 from workflow_scripts.training.rows import MaskedText
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.too_long import Room

@@ -16,7 +16,8 @@ from workflow_scripts.run import config, inputs
 from workflow_scripts.stage import InputError, read_json, write_json
 from workflow_scripts.training import backbone, ready
 from workflow_scripts.training.backbone import Backbone
-from workflow_scripts.training.pretraining import Pretraining, Texts, pretrain
+from workflow_scripts.training.pretraining import pretrain
+from workflow_scripts.training.pretraining_settings import Pretraining, Texts
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.small import Small, build_model
 

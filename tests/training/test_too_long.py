@@ -11,7 +11,8 @@ from workflow_scripts.noise.masking import Masking
 from workflow_scripts.report.ran import too_long
 from workflow_scripts.stage import InputError, read_json, write_json
 from workflow_scripts.training.bitext import SampledPairs, read_pairs
-from workflow_scripts.training.pretraining import Pretraining, Text
+from workflow_scripts.training.pretraining import Text
+from workflow_scripts.training.pretraining_settings import Pretraining
 from workflow_scripts.training.rows import MaskedText, NoisedRounds, ParallelText, aligned_dev
 from workflow_scripts.training.segments import Part, read
 from workflow_scripts.training.settings import Training

@@ -24,9 +24,10 @@ from workflow_scripts.training import ready, veco_losses
 from workflow_scripts.training.backbone import Backbone
 from workflow_scripts.training.bitext import Bitext
 from workflow_scripts.training.checkpoints import Deadline
-from workflow_scripts.training.pretraining import Pretraining, Text
+from workflow_scripts.training.pretraining import Text
+from workflow_scripts.training.pretraining_settings import Pretraining, Veco
 from workflow_scripts.training.rows import split_batch
-from workflow_scripts.training.segments import Batch, Part, Veco, held_back, read, second
+from workflow_scripts.training.segments import Batch, Part, held_back, read, second
 from workflow_scripts.training.settings import Training
 
 SHORT = Training(

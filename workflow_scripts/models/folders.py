@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.stage import InputError
+from workflow_scripts.storage import refused_file
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 """The files of a model's weights, as transformers looks for them."""
@@ -127,3 +128,22 @@ def _read(path: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return read if isinstance(read, dict) else {}
+
+
+def located(model: str, revision: str | None) -> tuple[str, str | None]:
+    """The folder of a model, downloaded from the hub if need be, and the commit of the hub's; raises `InputError` where there is none."""
+    if Path(model).is_dir():
+        return model, None
+    from huggingface_hub import snapshot_download
+
+    try:
+        local = snapshot_download(model, revision=revision, ignore_patterns=["*.msgpack", "*.h5", "*.ot", "rust_model*"])
+    except Exception as error:  # the hub's client raises many kinds of errors: model not there, no network, no access
+        if isinstance(error, OSError) and (said := refused_file(error)):
+            raise InputError(f"backbone {model!r}: {said}") from None
+        raise InputError(
+            f"backbone {model!r} is neither a folder nor available from the Hugging Face hub ({type(error).__name__}: "
+            f"{str(error).splitlines()[0][:120]}); where there is network run `hf download {model}`, with the same HF_HOME, "
+            "then set HF_HUB_OFFLINE=1"
+        ) from None
+    return local, Path(local).name

@@ -32,7 +32,8 @@ from workflow_scripts.tasks.experiment import arms_of, backbone_of, chain
 from workflow_scripts.tasks.retrieval import RETRIEVAL, Retrieval, chosen_layers, settings_of
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.languages import language
-from workflow_scripts.training.pretraining import Pretraining, Texts, known_family, objective_for
+from workflow_scripts.training.pretraining import known_family, objective_for
+from workflow_scripts.training.pretraining_settings import Pretraining, Texts
 from workflow_scripts.training.ready import differences, made_from
 
 

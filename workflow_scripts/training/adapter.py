@@ -253,10 +253,9 @@ def main(adapter: Path, output: Path, *, base: str = "") -> None:
     from peft import PeftModel
 
     from workflow_scripts.models.families import family_of
-    from workflow_scripts.models.folders import check_tokenizer, check_weights
+    from workflow_scripts.models.folders import check_tokenizer, check_weights, located
     from workflow_scripts.models.networks import class_of, read_weights, save_model
     from workflow_scripts.models.tokenisation import load_tokenizer
-    from workflow_scripts.training.backbone import located
 
     if not (adapter / "adapter_config.json").is_file():
         raise InputError(f"{adapter}: has no adapter_config.json, so it is no adapter in peft's form; name a folder that peft has written")

@@ -19,14 +19,15 @@ from pydantic import Field
 from workflow_scripts import registry
 from workflow_scripts.limits import Positive, Seed
 from workflow_scripts.models.families import DEFAULT_FAMILY, family_of, titles
+from workflow_scripts.models.folders import located
 from workflow_scripts.stage import InputError, checksums, is_first_process, read_json, run, write_json
-from workflow_scripts.storage import refused_file
 from workflow_scripts.text.corpus import forbidden_keys, leak_key
 from workflow_scripts.text.words import read_sentences
 from workflow_scripts.training.curve import write_curve
 from workflow_scripts.training.job import Job
 from workflow_scripts.training.launching import launch, settings_in
-from workflow_scripts.training.pretraining import Pretraining, Texts, known_family, objective_for, pretrain
+from workflow_scripts.training.pretraining import known_family, objective_for, pretrain
+from workflow_scripts.training.pretraining_settings import Pretraining, Texts
 from workflow_scripts.training.ready import made_from, take
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.small import Small, build_model
@@ -331,25 +332,6 @@ def take_over(start: Path | None, output: Path, trained_on: tuple[Path, ...], he
         "vocabulary": len(codec.tokenizer),
         "held_out_seen": len({leak_key(line) for path in held_out for line in read_sentences(path)} & seen),
     }
-
-
-def located(model: str, revision: str | None) -> tuple[str, str | None]:
-    """The folder of a model, downloaded from the hub if need be, and the commit of the hub's; raises `InputError` where there is none."""
-    if Path(model).is_dir():
-        return model, None
-    from huggingface_hub import snapshot_download
-
-    try:
-        local = snapshot_download(model, revision=revision, ignore_patterns=["*.msgpack", "*.h5", "*.ot", "rust_model*"])
-    except Exception as error:  # the hub's client raises many kinds of errors: model not there, no network, no access
-        if isinstance(error, OSError) and (said := refused_file(error)):
-            raise InputError(f"backbone {model!r}: {said}") from None
-        raise InputError(
-            f"backbone {model!r} is neither a folder nor available from the Hugging Face hub ({type(error).__name__}: "
-            f"{str(error).splitlines()[0][:120]}); where there is network run `hf download {model}`, with the same HF_HOME, "
-            "then set HF_HUB_OFFLINE=1"
-        ) from None
-    return local, Path(local).name
 
 
 if __name__ == "__main__":

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from workflow_scripts.models.tokenisation import Codec
     from workflow_scripts.training.bitext import Bitext
     from workflow_scripts.training.method import Method
-    from workflow_scripts.training.pretraining import Pretraining
+    from workflow_scripts.training.pretraining_settings import Pretraining
     from workflow_scripts.training.rows import Dev, Rounds
 
 

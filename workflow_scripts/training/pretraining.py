@@ -23,15 +23,13 @@ import math
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from workflow_scripts import registry
-from workflow_scripts.limits import Limits, Positive
 from workflow_scripts.models.families import Family, family_of
-from workflow_scripts.noise.masking import Masking
 from workflow_scripts.noise.rounds import write_rounds
 from workflow_scripts.noise.spans import Noise, denoise
 from workflow_scripts.stage import InputError, checksums, is_first_process, read_json
@@ -40,77 +38,17 @@ from workflow_scripts.text.files import chunks, read_lines, write_lines
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.words import BREAK, read_sentences, words_of
 from workflow_scripts.training import segments
-from workflow_scripts.training.bitext import Bitext, Direction, SampledPairs, directions, read_bitext, read_pairs, unpaired
+from workflow_scripts.training.bitext import Bitext, SampledPairs, directions, read_bitext, read_pairs, unpaired
 from workflow_scripts.training.job import Job
 from workflow_scripts.training.objective import Material, Objective, Text, objective
+from workflow_scripts.training.pretraining_settings import Pretraining, Texts
 from workflow_scripts.training.ready import RAN_ON
-from workflow_scripts.training.segments import Veco
 from workflow_scripts.training.settings import Training
 
 if TYPE_CHECKING:
     from workflow_scripts.models.tokenisation import Codec
     from workflow_scripts.training.method import Method
     from workflow_scripts.training.rows import Dev, Rounds
-
-
-@dataclass
-class Pretraining:
-    """What a backbone is pretrained on, and how."""
-
-    text: dict[str, str] = field(default_factory=dict)
-    """Language → monolingual text, a line a paragraph or verse; or `task` for the task's own training text."""
-    disjoint: bool = True
-    """The files are translations of each other line by line: language i of n reads every n-th line from i."""
-    dev_lines: Positive = 200
-    """Lines a language that are kept back to measure the loss; of bitext, so many pairs of each corpus's dev set."""
-    bitext: list[str] = field(default_factory=list)
-    """Names of `corpora` whose training text is read as well, or alone: as pairs, or by objectives for monolingual text as that."""
-    bitext_pairs: Positive | None = None
-    """Read so many pairs of each corpus only, chosen at random once for all models. All by default."""
-    temperature: Annotated[float, Limits(ge=1)] = 1.0
-    """Pairs: a corpus of n pairs is drawn in proportion to n^(1/temperature); 1 reads each pair equally often. Objective `veco` draws
-    languages in this way as well."""
-    direction: Direction = "many-to-many"
-    """Objective `translation`: into both languages of each pair, into the pivot (`many-to-one`), or from it (`one-to-many`)."""
-    pivot: str | None = None
-    """Objective `translation`: the language of `many-to-one` and `one-to-many`; by default the one that all pairs share."""
-    noise: Noise = field(default_factory=Noise)
-    """Objective `denoising`: mBART's span noise."""
-    masking: Masking = field(default_factory=Masking)
-    """Objectives `mlm` and `veco`: BERT's masks."""
-    veco: Veco = field(default_factory=Veco)
-    """Objective `veco`: its losses."""
-    training: Training = field(default_factory=Training)
-    """The pretraining phase."""
-    objective_settings: dict[str, Any] = field(default_factory=dict)
-    """Settings of the objective's own, of objectives that have some (those of plugins)."""
-    ready: str | None = None
-    """Folder with this very backbone, pretrained before (`ready`); where anything that it was made from differs, it is not taken."""
-
-    @property
-    def lines_per_language(self) -> int:
-        """Lines that each language must have left: four times those that are kept back."""
-        return 4 * self.dev_lines
-
-    @property
-    def lines_needed(self) -> int:
-        """Lines that each file must have: with `disjoint`, a language reads only one of as many lines as there are languages."""
-        return self.lines_per_language * (len(self.text) if self.disjoint else 1)
-
-
-class Texts(NamedTuple):
-    """The files of text that decide what a backbone is made of."""
-
-    languages: tuple[str, ...]
-    """Those that the model is to know."""
-    task_text: tuple[Path, ...] = ()
-    """Training text of the experiments that use the backbone, for the vocabulary, and where a `text` is `task`."""
-    held_out: tuple[Path, ...] = ()
-    """Dev and test sets, none of whose sentences is learnt from."""
-    bitext: tuple[Path, ...] = ()
-    """Training text of the corpora that are learnt from, both sides of each one after the other."""
-    bitext_dev: tuple[Path, ...] = ()
-    """Their dev sets likewise."""
 
 
 # ---------------------------------------------------------------------------------------------
@@ -278,8 +216,8 @@ def pretrain(
 
     Raises `InputError` for text that is missing or too short.
     """
+    from workflow_scripts.training.phase import train_phase
     from workflow_scripts.training.too_long import Room
-    from workflow_scripts.training.training import train_phase
 
     has = list(dict.fromkeys([*block.text, *(path.suffix[1:] for path in texts.bitext)]))
     if missing := [code for code in texts.languages if code not in has]:

@@ -15,7 +15,7 @@ from workflow_scripts.stage import InputError, atomic, checksum, is_first_proces
 from workflow_scripts.training.settings import ROUNDING_ONLY
 
 if TYPE_CHECKING:
-    from workflow_scripts.training.pretraining import Pretraining, Texts
+    from workflow_scripts.training.pretraining_settings import Pretraining, Texts
 
 
 def main(backbone: Path, output: Path) -> None:

@@ -9,45 +9,24 @@ n^(1/temperature) pairs, which is the paper's p^α. One draw of masks serves all
 import json
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from workflow_scripts.limits import Natural
 from workflow_scripts.models.tokenisation import ordinary_pieces, word_starts
 from workflow_scripts.noise.masking import Masking, mask_pieces
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.training.bitext import drawn
 from workflow_scripts.training.flat import PORTION, Chained, Lines, Rows
+from workflow_scripts.training.pretraining_settings import Pretraining, Veco
 from workflow_scripts.training.too_long import Room, kept, read_side
 
 if TYPE_CHECKING:
     from workflow_scripts.models.batches import Row
     from workflow_scripts.models.tokenisation import Codec
-    from workflow_scripts.training.pretraining import Pretraining
-
-
-@dataclass
-class Veco:
-    """The losses of VECO, each of which can be switched off. IS-MLM alone is XLM-R's pretraining; with TLM it is XLM's."""
-
-    is_mlm: bool = True
-    """Inner-sequence masked language modelling: the encoder guesses the masked pieces of x from x, and those of y from y."""
-    cs_mlm: bool = True
-    """Cross-sequence masked language modelling: the decoder guesses those of y from y and the encoder's states of x, and the other way
-    round. Without it the model has no cross-attention and is a plain XLM-R."""
-    tlm: bool = True
-    """Translation language modelling: of parallel text, the encoder guesses from x and y as one row, in which y's positions begin anew."""
-    causal: bool = True
-    """Whether the decoder sees only what stands before a piece, as in the paper's first version; its later one sees the whole row."""
-    cross_attention_first: Natural = 0
-    """Updates in which cross-attention alone is trained, and the rest of the model is as it was. For a model that starts from an XLM-R.
-    The learning rate goes its way meanwhile: with `warmup_updates` of as many or fewer, the rest begins at the peak."""
-    parallel: bool = True
-    """Whether the two sides of bitext are read as pairs; else each is monolingual text, a control that sees the same text."""
 
 
 # ---------------------------------------------------------------------------------------------

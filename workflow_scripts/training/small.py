@@ -12,7 +12,7 @@ from workflow_scripts.limits import Positive
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.files import write_lines
 from workflow_scripts.text.words import read_sentences
-from workflow_scripts.training.pretraining import Pretraining
+from workflow_scripts.training.pretraining_settings import Pretraining
 
 
 @dataclass

@@ -15,33 +15,25 @@ the paper is silent, their published code is followed: Adam (0.9, 0.98) with eps
 """
 
 import json
-from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from workflow_scripts import registry
-from workflow_scripts.device import pick_precision
 from workflow_scripts.models.reading import check_read
-from workflow_scripts.models.tokenisation import Codec, load_codec
+from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.noise.codeswitch import CodeSwitch
-from workflow_scripts.stage import InputError, from_plain, is_first_process, own_settings, run
+from workflow_scripts.stage import InputError, from_plain, own_settings, run
 from workflow_scripts.text.files import read_lines
-from workflow_scripts.training.adapter import Adapted, adapt, merged, remove_adapter, save_adapter
-from workflow_scripts.training.checkpoints import describe_phase
 from workflow_scripts.training.choice import chosen_for
-from workflow_scripts.training.curve import handed_on
 from workflow_scripts.training.generator import USUAL, Generator
-from workflow_scripts.training.job import Job, begun, finish
+from workflow_scripts.training.job import Job
 from workflow_scripts.training.launching import launch
-from workflow_scripts.training.looks import dev_loss
-from workflow_scripts.training.loop import load_model
 from workflow_scripts.training.method import Method
+from workflow_scripts.training.phase import train_phase
 from workflow_scripts.training.rows import Dev, Joined, NoisedRounds, ParallelText, Rounds, SwitchedText, aligned_dev
-from workflow_scripts.training.settings import ROUNDING_ONLY, Training
-from workflow_scripts.training.too_long import Room, counted
-from workflow_scripts.training.watching import Diverged
+from workflow_scripts.training.settings import Training
+from workflow_scripts.training.too_long import Room
 
 
 def restore(
@@ -147,103 +139,6 @@ def _method_of(entry: Generator, given: str) -> Method:
 def _with_choice(job: Job, settings: Training, name: str) -> tuple[Job, Training]:
     chosen, checkpoints = chosen_for(job.choice, name, job.seed, job.checkpoints)
     return job._replace(checkpoints=checkpoints), replace(settings, **chosen)
-
-
-def train_phase(
-    job: Job,
-    settings: Training,
-    text: dict[str, Path],
-    read: Callable[[Codec], tuple[Rounds, list[Dev]]],
-    room: Room,
-    method: Method = Method(),
-    *,
-    languages: tuple[str, ...],
-    documents: bool = False,
-    about_text: Mapping[str, Any] = MappingProxyType({}),
-) -> None:
-    """Train one phase on what `read` makes of its `text`, training and dev rows that have `room`; write its outputs.
-
-    `about_text` is for the report as well; it may be filled while the text is read.
-
-    The contents of `text` decide, with the settings, which checkpoints are the phase's own.
-    """
-    described = {**asdict(settings), "languages": [*languages], "documents": documents, **method.about}
-    if settings.adapter is None:
-        del described["adapter"]  # checkpoints from before there were adapters are still gone on from
-    else:
-        check_adapter_fits(settings.adapter, method, job.from_scratch)
-        described |= plugin_of(settings.adapter)
-    with begun(job, describe_phase(described, text, job.start, job.seed, job.from_scratch, ROUNDING_ONLY)) as folder:
-        codec = load_codec(job.start, documents)
-        rounds, dev = read(codec)
-        if method.open:
-            network, rounds = method.open(job.start, codec, rounds, settings, job.seed, job.from_scratch)
-        else:
-            network = method.load(job.start, settings, job.seed, job.from_scratch)
-        adapted = adapt(network, settings.adapter, job.seed) if settings.adapter else None
-        diverged, taken = "", dict[str, Any]()
-        try:
-            history = method.train(network, codec, rounds, dev, folder, job.seed, settings, job.minutes, taken)
-        except Diverged as reason:
-            if not job.keep_diverged:
-                raise
-            history, diverged = reason.history, str(reason)
-        if is_first_process():
-            remove_adapter(job.model.with_name("adapter"))
-        if adapted and diverged:
-            taken |= {"adapter": adapted.about()}
-            merged(adapted, finite=False)
-        elif adapted and is_first_process():
-            taken |= hand_over(adapted, codec, dev, job, {"languages": [*languages], "training": asdict(settings)})
-        about = {
-            "languages": languages,
-            "rows": rounds.rows,
-            "too_long": counted(room, rounds.too_long, [text for part in dev for text in part.too_long]),
-            "precision": pick_precision(settings.precision, network.device),
-            **method.about,
-            **about_text,
-            **taken,
-            "checkpoints": str(folder),
-            "handed_on": handed_on(history, settings),
-            "diverged": diverged,
-            "settings": asdict(settings),
-        }
-        finish(job, network, codec.tokenizer, history, about, mark=method.mark)
-
-
-# ---------------------------------------------------------------------------------------------
-# few weights
-
-
-def check_adapter_fits(chosen: Mapping[str, Any], method: Method, from_scratch: bool) -> None:
-    """Raise `InputError` where a phase's own way to train, or random weights, leave no place for an adapter."""
-    if method.open or method.load is not load_model:
-        raise InputError(f"training.adapter: {chosen['kind']} is for models that are trained as they are; leave it out for this phase")
-    if from_scratch:
-        raise InputError(f"training.adapter: {chosen['kind']} changes little of a model, and random weights need more; leave it out")
-
-
-def plugin_of(chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """The checksum of the plugin that an adapter comes from, if it comes from one: checkpoints of another version are not gone on from."""
-    plugin = registry.entry("adapter", chosen["kind"]).plugin
-    return {"adapter_plugin": registry.plugins()[plugin].sha256} if plugin else {}
-
-
-_MEASURED = 200
-"""Rows of each dev set on which the hand-over is measured."""
-
-
-def hand_over(adapted: Adapted, codec: Codec, dev: list[Dev], job: Job, about: Mapping[str, Any]) -> dict[str, Any]:
-    """Write the adapter beside the model and merge it into the network; returns what the report says.
-
-    The loss of the same dev rows, in nats per label, is measured before and after: the two are equal to rounding.
-    """
-    some = [replace(part, rows=part.rows[:_MEASURED]) for part in dev]
-    said = adapted.about()
-    before = dev_loss(adapted.network, codec, some)
-    save_adapter(adapted, job.start, job.model.with_name("adapter"), {**about, "seed": job.seed})
-    after = dev_loss(merged(adapted), codec, some)
-    return {"adapter": {**said, "merged": {"rows": sum(len(part.rows) for part in some), "nats_before": before, "nats_after": after}}}
 
 
 if __name__ == "__main__":

@@ -36,8 +36,9 @@ from workflow_scripts.training.curve import LOSS_ONLY
 from workflow_scripts.training.looks import DEV_TOKENS
 from workflow_scripts.training.loop import fit, parts_of
 from workflow_scripts.training.loss import linear_smoothed_loss, smoothed_loss
+from workflow_scripts.training.pretraining_settings import Veco
 from workflow_scripts.training.rows import Made, in_parts, split_batch
-from workflow_scripts.training.segments import Alternating, Batch, Veco, alternating_updates, second
+from workflow_scripts.training.segments import Alternating, Batch, alternating_updates, second
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.watching import Progress, Watch
 

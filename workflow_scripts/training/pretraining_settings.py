@@ -1,0 +1,91 @@
+"""pretraining_settings: what a backbone is pretrained on, and how; `pretraining` has the objectives."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple
+
+from workflow_scripts.limits import Limits, Natural, Positive
+from workflow_scripts.noise.masking import Masking
+from workflow_scripts.noise.spans import Noise
+from workflow_scripts.training.bitext import Direction
+from workflow_scripts.training.settings import Training
+
+
+@dataclass
+class Veco:
+    """The losses of VECO, each of which can be switched off. IS-MLM alone is XLM-R's pretraining; with TLM it is XLM's."""
+
+    is_mlm: bool = True
+    """Inner-sequence masked language modelling: the encoder guesses the masked pieces of x from x, and those of y from y."""
+    cs_mlm: bool = True
+    """Cross-sequence masked language modelling: the decoder guesses those of y from y and the encoder's states of x, and the other way
+    round. Without it the model has no cross-attention and is a plain XLM-R."""
+    tlm: bool = True
+    """Translation language modelling: of parallel text, the encoder guesses from x and y as one row, in which y's positions begin anew."""
+    causal: bool = True
+    """Whether the decoder sees only what stands before a piece, as in the paper's first version; its later one sees the whole row."""
+    cross_attention_first: Natural = 0
+    """Updates in which cross-attention alone is trained, and the rest of the model is as it was. For a model that starts from an XLM-R.
+    The learning rate goes its way meanwhile: with `warmup_updates` of as many or fewer, the rest begins at the peak."""
+    parallel: bool = True
+    """Whether the two sides of bitext are read as pairs; else each is monolingual text, a control that sees the same text."""
+
+
+@dataclass
+class Pretraining:
+    """What a backbone is pretrained on, and how."""
+
+    text: dict[str, str] = field(default_factory=dict)
+    """Language → monolingual text, a line a paragraph or verse; or `task` for the task's own training text."""
+    disjoint: bool = True
+    """The files are translations of each other line by line: language i of n reads every n-th line from i."""
+    dev_lines: Positive = 200
+    """Lines a language that are kept back to measure the loss; of bitext, so many pairs of each corpus's dev set."""
+    bitext: list[str] = field(default_factory=list)
+    """Names of `corpora` whose training text is read as well, or alone: as pairs, or by objectives for monolingual text as that."""
+    bitext_pairs: Positive | None = None
+    """Read so many pairs of each corpus only, chosen at random once for all models. All by default."""
+    temperature: Annotated[float, Limits(ge=1)] = 1.0
+    """Pairs: a corpus of n pairs is drawn in proportion to n^(1/temperature); 1 reads each pair equally often. Objective `veco` draws
+    languages in this way as well."""
+    direction: Direction = "many-to-many"
+    """Objective `translation`: into both languages of each pair, into the pivot (`many-to-one`), or from it (`one-to-many`)."""
+    pivot: str | None = None
+    """Objective `translation`: the language of `many-to-one` and `one-to-many`; by default the one that all pairs share."""
+    noise: Noise = field(default_factory=Noise)
+    """Objective `denoising`: mBART's span noise."""
+    masking: Masking = field(default_factory=Masking)
+    """Objectives `mlm` and `veco`: BERT's masks."""
+    veco: Veco = field(default_factory=Veco)
+    """Objective `veco`: its losses."""
+    training: Training = field(default_factory=Training)
+    """The pretraining phase."""
+    objective_settings: dict[str, Any] = field(default_factory=dict)
+    """Settings of the objective's own, of objectives that have some (those of plugins)."""
+    ready: str | None = None
+    """Folder with this very backbone, pretrained before (`ready`); where anything that it was made from differs, it is not taken."""
+
+    @property
+    def lines_per_language(self) -> int:
+        """Lines that each language must have left: four times those that are kept back."""
+        return 4 * self.dev_lines
+
+    @property
+    def lines_needed(self) -> int:
+        """Lines that each file must have: with `disjoint`, a language reads only one of as many lines as there are languages."""
+        return self.lines_per_language * (len(self.text) if self.disjoint else 1)
+
+
+class Texts(NamedTuple):
+    """The files of text that decide what a backbone is made of."""
+
+    languages: tuple[str, ...]
+    """Those that the model is to know."""
+    task_text: tuple[Path, ...] = ()
+    """Training text of the experiments that use the backbone, for the vocabulary, and where a `text` is `task`."""
+    held_out: tuple[Path, ...] = ()
+    """Dev and test sets, none of whose sentences is learnt from."""
+    bitext: tuple[Path, ...] = ()
+    """Training text of the corpora that are learnt from, both sides of each one after the other."""
+    bitext_dev: tuple[Path, ...] = ()
+    """Their dev sets likewise."""
