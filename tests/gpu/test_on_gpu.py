@@ -5,6 +5,7 @@ import json
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 
 import comparisons
@@ -14,6 +15,8 @@ from comparisons import COMPARISONS, OTHERS, columns, near, same_share
 from phases import TINY as SMALL_PHASE
 from phases import finetune, phase_files
 from sacrebleu import corpus_chrf
+from test_loop import SETTINGS as PLAIN
+from test_loop import a_phase
 from test_mixed_precision import PRECISIONS, a_network, gradients
 from test_workflow import ROOT, TINY, lay_out, snakemake, write_config
 from tiny_models import manual_pairs
@@ -28,10 +31,11 @@ from workflow_scripts.tasks.experiment import of_training
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.training.fitting import parts_that_fit, try_part
 from workflow_scripts.training.launching import ON_ONE_NODE
-from workflow_scripts.training.loop import pick_loss
+from workflow_scripts.training.loop import pick_loss, train
 from workflow_scripts.training.mixed_precision import mixed_precision
-from workflow_scripts.training.rows import split_batch
+from workflow_scripts.training.rows import Dev, split_batch
 from workflow_scripts.training.settings import Training
+from workflow_scripts.training.watching import Watch
 
 SHORT = {**SMALL_PHASE, "updates": 12, "evaluate_every": 6, "checkpoint": "last", "loss_every": 0}
 
@@ -122,6 +126,30 @@ def test_gradients_in_bfloat16_are_near_for_each_weight(tmp_path, family, number
     whole = sum(float(gradient.square().sum()) for gradient in exact.values()) ** 0.5
     errors = {name: float((exact[name] - rough[name]).norm() / exact[name].norm()) for name in exact if exact[name].norm() > 1e-3 * whole}
     assert exact.keys() == rough.keys() and len(errors) > 5 and max(errors.values()) < 0.15, errors
+
+
+@pytest.mark.parametrize("family", ["mbart", "mt5", "xlm-roberta"])
+@pytest.mark.parametrize("loss", ["chunked", "plain"])
+def test_no_update_waits_for_the_gpu(tmp_path, monkeypatch, family, loss):
+    """PyTorch raises an error where the processor would have to wait; the first update may, since libraries get ready in it."""
+    network, codec, rows = a_phase(tmp_path, family)
+    seen = []
+
+    def at_begin(self, args, state, control, **_):
+        torch.cuda.set_sync_debug_mode("error" if state.global_step else "default")
+
+    def at_end(self, args, state, control, **_):
+        torch.cuda.set_sync_debug_mode("default")
+        seen.append(state.global_step)
+
+    monkeypatch.setattr(Watch, "on_step_begin", at_begin, raising=False)
+    monkeypatch.setattr(Watch, "on_step_end", at_end)
+    settings = replace(PLAIN, loss=loss, device="cuda")
+    try:
+        train(network, codec, rows, [Dev(rows.epoch(0)[:4], "en")], tmp_path / "checkpoints", 1, settings)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert seen == [*range(1, 7)]
 
 
 # ---------------------------------------------------------------------------------------------

@@ -22,12 +22,13 @@ _WORTHWHILE = 1 << 21
 
 
 @contextmanager
-def quick_products() -> Iterator[None]:
-    """Context, or decorator, in which `torch.nn.functional.linear` is replaced by `linear` below."""
+def quick_products(device: torch.device | None = None) -> Iterator[None]:
+    """Context, or decorator, in which `torch.nn.functional.linear` is replaced by `linear` below. Does nothing for a `device` but a CPU."""
     _pytorchs()  # before it is replaced
     F = torch.nn.functional
     original = F.linear
-    F.linear = linear  # type: ignore[assignment]  # mypy compares the names of parameters, too
+    if device is None or device.type == "cpu":
+        F.linear = linear  # type: ignore[assignment]  # mypy compares the names of parameters, too
     try:
         yield
     finally:
@@ -36,7 +37,7 @@ def quick_products() -> Iterator[None]:
 
 def linear(values: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:
     """``values @ weight.T + bias``, of … × k, n × k and n numbers, equal to rounding. All but float32 on a CPU is left to PyTorch."""
-    if weight.ndim == 2 and suits_onednn(values, weight.T) and not torch.is_autocast_enabled("cpu"):
+    if weight.ndim == 2 and suits_onednn(values, weight, len(weight)) and not torch.is_autocast_enabled("cpu"):
         return _onednns().apply(values, weight, bias)
     return _pytorchs()(values, weight, bias)
 
@@ -49,7 +50,7 @@ def _pytorchs() -> Callable[..., torch.Tensor]:
 
 def product(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
     """``a @ b`` of two matrices, equal to rounding; without gradients where oneDNN multiplies."""
-    if not suits_onednn(a, b):
+    if not suits_onednn(a, b, b.shape[-1]):
         return a @ b
     if not a.is_contiguous() and b.numel() < a.numel():
         # oneDNN gets a copy of the first matrix where it is transposed, so that should be the smaller one
@@ -104,10 +105,10 @@ def _multiply(a: torch.Tensor, b: torch.Tensor, bias: torch.Tensor | None) -> to
     return torch.ops.mkldnn._linear_pointwise(a, b, bias if bias is None else bias.contiguous(), "none", [], "")
 
 
-def suits_onednn(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Whether ``a @ b`` is for oneDNN: a large product of float32 on a CPU where MKL would do it otherwise."""
-    numbers = all(tensor.dtype == torch.float32 and tensor.device.type == "cpu" for tensor in (a, b))
-    return numbers and a.numel() * b.shape[-1] >= _WORTHWHILE and has_onednn()
+def suits_onednn(a: torch.Tensor, b: torch.Tensor, columns: int) -> bool:
+    """Whether the product of two matrices, with so many columns, is for oneDNN: a large one of float32 on a CPU where MKL would do it."""
+    numbers = all(tensor.device.type == "cpu" and tensor.dtype == torch.float32 for tensor in (a, b))
+    return numbers and a.numel() * columns >= _WORTHWHILE and has_onednn()
 
 
 @cache

@@ -40,6 +40,7 @@ from workflow_scripts.training.fitting import cells, parts_that_fit, try_part
 from workflow_scripts.training.flat import lengths_of
 from workflow_scripts.training.looks import dev_loss, dev_losses, dev_score
 from workflow_scripts.training.loss import linear_smoothed_loss, smoothed_loss, states_for_logits
+from workflow_scripts.training.masks import known_masks, without_questions
 from workflow_scripts.training.mixed_precision import mixed_precision
 from workflow_scripts.training.rows import Batches, Dev, Made, Rounds, in_parts
 from workflow_scripts.training.settings import Training
@@ -70,7 +71,11 @@ def train(
     precision = pick_precision(settings.precision, device)
     updates = Batches(rounds, settings.batch_tokens, settings.updates, seed)
     check_lengths(network, [updates.epoch(0), *(part.rows for part in dev)])
-    to_batch = partial(collate, pad=codec.tokenizer.pad_token_id, decoder=codec.form.decoder, start=codec.start)
+    rows_to_batch = partial(collate, pad=codec.tokenizer.pad_token_id, decoder=codec.form.decoder, start=codec.start)
+
+    def to_batch(rows: list[Row]) -> dict[str, torch.Tensor]:
+        return without_questions(rows_to_batch(rows), select=settings.loss == "chunked")
+
     loss = pick_loss(network, settings, precision)
     parts = parts_of(network, to_batch, loss, updates, settings, folder, seed)
     if taken is not None:
@@ -96,7 +101,8 @@ def train(
     watch = Watch(folder, settings, Deadline(minutes), uniform, judge(settings))
     watch.between(loss_only, settings.loss_updates(task=any(part.references for part in dev)))
     batches, progress = in_parts(updates, parts), Progress(updates.targets())
-    return fit(network, batches, parts // processes(), to_batch, loss, look, watch, progress, seed)
+    with known_masks(network):
+        return fit(network, batches, parts // processes(), to_batch, loss, look, watch, progress, seed)
 
 
 def check_lengths(network: PreTrainedModel, rows: Iterable[Sequence[Row]]) -> None:
@@ -168,7 +174,7 @@ def fit(
             print(f"continuing from {last}", flush=True)
         device = pick_device(settings.device)
         precision = pick_precision(settings.precision, device)
-        with watch.deadline, quick_dropout(device), quick_products(), mixed_precision(network, precision):
+        with watch.deadline, quick_dropout(device), quick_products(device), mixed_precision(network, precision):
             trainer.train(resume_from_checkpoint=last)
     if watch.stopped:
         raise Stopped(f"{watch.stopped}: stopped after update {trainer.state.global_step}; the same call goes on from its checkpoint")
@@ -334,6 +340,17 @@ class PhaseTrainer(Trainer):
         to_disk(Path(output_dir) if is_first_process() else Path(output_dir, f"rng_state_{self.args.process_index}.pth"))
         if distributed.is_initialized():
             distributed.barrier()
+
+    def floating_point_ops(self, inputs: dict[str, Any]) -> int:
+        """Nothing: the Trainer would walk over all weights, twice an update, for a number that nobody reads."""
+        return 0
+
+    def _get_grad_norm(self, model: Any, grad_norm: Any = None) -> Any:
+        """The norm of all gradients. Where nothing is clipped it is measured for the log alone, and no gradient is multiplied by one."""
+        following = self.state.global_step + 1
+        if grad_norm is not None or not (following == 1 or following % self.args.logging_steps == 0):
+            return grad_norm
+        return torch.nn.utils.get_total_norm([weight.grad for weight in model.parameters() if weight.grad is not None])
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Add the seconds spent so far, those of earlier attempts included."""

@@ -40,11 +40,13 @@ def linear_smoothed_loss(
 ) -> torch.Tensor:
     """`smoothed_loss` of ``states @ weight.T + bias``, equal to rounding.
 
-    `states` (rows × length × d), `weight` (vocabulary × d), `bias` (vocabulary). `dtype` is that of the
-    products; sums are float32.
+    `states` (rows × length × d), `weight` (vocabulary × d), `bias` (vocabulary). States (labels × d) that all have a label are taken as
+    they are: to find those that have one, the processor has to wait for a GPU. `dtype` is that of the products; sums are float32.
     """
-    chosen = labels.flatten() != -100
-    states, labels = states.flatten(0, 1)[chosen], labels.flatten()[chosen]
+    labels = labels.flatten()
+    if states.ndim == 3:
+        chosen = labels != -100
+        states, labels = states.flatten(0, 1)[chosen], labels[chosen]
     if not torch.is_grad_enabled():
         # the function below would compute all gradients, even if none are wanted
         states, weight, bias = states.detach(), weight.detach(), bias.detach()
@@ -90,12 +92,16 @@ class _LinearSmoothedLoss(torch.autograd.Function):
 
 
 def states_for_logits(network: PreTrainedModel) -> None:
-    """Make `network` return its last states in place of logits while it trains, for `linear_smoothed_loss`."""
+    """Make `network` return its last states in place of logits while it trains, for `linear_smoothed_loss`.
+
+    Of a batch with `places` (`masks.without_questions`) they are those of the labels alone (labels × d).
+    """
     whole = network.forward
 
-    def forward(**inputs):
+    def forward(places=None, **inputs):
         if not network.training:
             return whole(**inputs)
-        return Seq2SeqLMOutput(logits=last_states(network, **inputs))
+        states = last_states(network, **inputs)
+        return Seq2SeqLMOutput(logits=states if places is None else states.flatten(0, 1).index_select(0, places))
 
     network.forward = forward

@@ -46,7 +46,7 @@ def copied_weights(network: Any) -> Iterator[None]:
 
     hooks = [module.register_forward_pre_hook(part.copy) for part in parts for module in part.modules]
     try:
-        with _with_forward(network, forward):
+        with with_forward(network, forward):
             yield
     finally:
         for hook in hooks:
@@ -66,12 +66,12 @@ def _autocast(network: Any) -> Iterator[None]:
         with torch.autocast(network.device.type, torch.bfloat16):
             return whole(*inputs, **named)
 
-    with _with_forward(network, forward):
+    with with_forward(network, forward):
         yield
 
 
 @contextmanager
-def _with_forward(network: Any, forward: Callable[..., Any]) -> Iterator[None]:
+def with_forward(network: Any, forward: Callable[..., Any]) -> Iterator[None]:
     """Context in which `network` has this `forward`."""
     before = vars(network).get("forward")
     network.forward = forward

@@ -191,12 +191,13 @@ def update_loss(network: Any, settings: Training, precision: str) -> Callable[..
 
     def loss(outputs: Guesses, labels: Tensor, num_items_in_batch: Any = None) -> Tensor:
         weight, bias = output_layer(network)
-        if num_items_in_batch is not None and not num_items_in_batch:
-            num_items_in_batch = 1  # where cross-attention alone learns, an update of segments that are alone has nothing to guess
+        if num_items_in_batch is not None:
+            # where cross-attention alone learns, an update of segments that are alone has nothing to guess
+            num_items_in_batch = torch.as_tensor(num_items_in_batch).clamp(min=1)
         if settings.loss == "plain":
             mean = smoothed_loss(outputs.states.to(weight.dtype) @ weight.T + bias, labels, settings.label_smoothing, num_items_in_batch)
         else:
-            mean = linear_smoothed_loss(outputs.states, weight, bias, labels, settings.label_smoothing, num_items_in_batch, dtype)
+            mean = linear_smoothed_loss(outputs.states[0], weight, bias, labels, settings.label_smoothing, num_items_in_batch, dtype)
         return mean * outputs.weight
 
     return loss

@@ -13,7 +13,7 @@ from torch import distributed
 from tqdm import tqdm
 from transformers import TrainerCallback
 
-from workflow_scripts.stage import InputError, atomic, is_first_process, to_disk
+from workflow_scripts.stage import InputError, is_first_process, to_disk
 from workflow_scripts.training.checkpoints import Deadline, judged_by, looks_without_gain, prune
 from workflow_scripts.training.curve import LOSS_ONLY
 from workflow_scripts.training.settings import Training
@@ -36,7 +36,7 @@ class Watch(TrainerCallback):
         self.folder, self.settings, self.deadline, self.guess, self.by = folder, settings, deadline, guess, by
         self.stopped, self.group = "", None
         self.trainer: Any  # which calls this
-        self.every = 0
+        self.every = self.written = 0
 
     def between(self, measure: Callable[[], dict[str, float]], every: int) -> None:
         """Also call `measure` every `every` updates between two looks at the dev set; 0 turns this off."""
@@ -97,9 +97,14 @@ class Watch(TrainerCallback):
                     "lower learning_rate, raise warmup_updates, set max_grad_norm: 1.0 or precision: float32",
                 )
         if is_first_process():
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with atomic(self.folder / "log.jsonl") as file:
-                file.writelines(json.dumps(entry) + "\n" for entry in state.log_history)
+            self._write(state.log_history)
+
+    def _write(self, history: list[dict]) -> None:
+        """Add what is new to `log.jsonl`; the first time of an attempt all of it, since the one before may have gone further."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with open(self.folder / "log.jsonl", "a" if self.written else "w", encoding="utf-8") as file:
+            file.writelines(json.dumps(entry) + "\n" for entry in history[self.written :])
+        self.written = len(history)
 
     def on_evaluate(self, args, state, control, metrics=None, **kwargs):  # noqa: D102
         if self.out_of_patience(state.log_history):

@@ -1,0 +1,162 @@
+"""What an update of the training loop does beside the update itself: nothing waits for the device, and little is called."""
+
+import json
+from collections import Counter
+from types import SimpleNamespace
+
+import pytest
+import torch
+from tiny_models import manual_pairs, small_encoder, small_model, small_mt5
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.noise.masking import Masking
+from workflow_scripts.stage import read_json
+from workflow_scripts.text.files import write_lines
+from workflow_scripts.training import loop
+from workflow_scripts.training.loop import load_model, pick_loss, train
+from workflow_scripts.training.masks import known_masks, without_questions
+from workflow_scripts.training.rows import Batches, Dev, MaskedText, ParallelText
+from workflow_scripts.training.settings import Training
+from workflow_scripts.training.too_long import Room
+
+SETTINGS = Training(
+    updates=6,
+    batch_tokens=200,
+    max_length=60,
+    warmup_updates=2,
+    bleu_sentences=0,
+    loss_every=0,
+    evaluate_every=6,
+    log_every=6,
+    checkpoint="last",
+    attention_dropout=0.0,
+    dropout=0.1,
+    device="cpu",
+)
+WAITS = ("_local_scalar_dense", "nonzero", "masked_select", "unique", "is_nonzero", "equal")
+"""Operations whose result, or its size, the processor must know: it waits for a GPU."""
+
+
+class Counted(TorchDispatchMode):
+    """Counts what PyTorch is asked for."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls, self.waits = 0, Counter()
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        name = func._schema.name.removeprefix("aten::")
+        chosen = name in ("index", "index_put", "index_put_") and any(i is not None and i.dtype == torch.bool for i in args[1])
+        self.calls += 1
+        if name in WAITS or chosen:
+            self.waits[name] += 1
+        return func(*args, **(kwargs or {}))
+
+
+def log_of(folder):
+    return [json.loads(line) for line in (folder / "log.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def a_phase(folder, family):
+    """A network, its codec and its rows."""
+    encoder = family in ("bert", "xlm-roberta")
+    start = small_encoder(folder, family) if encoder else small_mt5(folder) if family == "mt5" else small_model(folder, family)
+    codec = load_codec(start)
+    german, english = manual_pairs(60)
+    if encoder:
+        rows = MaskedText({"de": german}, codec, Room(60, leave_out=False), Masking(), seed=1)
+    else:
+        write_lines(folder / "a", german)
+        write_lines(folder / "b", english)
+        rows = ParallelText(folder / "a", folder / "b", ("de", "en"), codec, SETTINGS)
+    return load_model(start, SETTINGS, 1), codec, rows
+
+
+def bare_calls(network, codec, batches, settings):
+    """What an update's forward and backward passes and its optimiser ask for, at the most of some batches."""
+    loss = pick_loss(network, settings, "float32")
+    groups = [[weight for weight in network.parameters() if (weight.ndim > 1) == matrices] for matrices in (True, False)]
+    optimizer = torch.optim.AdamW([{"params": group} for group in groups], lr=1e-5, fused=True)
+    counts = []
+    network.train()
+    with known_masks(network):
+        for rows in [batches[0], *batches]:  # the first update makes the moments
+            whole = loop.collate(rows, codec.tokenizer.pad_token_id, codec.form.decoder, codec.start)
+            batch = without_questions(whole, select=settings.loss == "chunked")
+            labels = batch.pop("labels")
+            with Counted() as counted, loop.quick_dropout(network.device), loop.quick_products():
+                loss(network(**batch), labels, labels.numel()).backward()
+                optimizer.step()
+                optimizer.zero_grad()
+            counts.append(counted.calls)
+    return max(counts[1:])
+
+
+@pytest.mark.parametrize("family", ["mbart", "m2m100", "mt5", "xlm-roberta", "bert"])
+@pytest.mark.parametrize("loss", ["chunked", "plain"])
+def test_an_update_waits_for_nothing(tmp_path, monkeypatch, family, loss):
+    network, codec, rows = a_phase(tmp_path, family)
+    counted, told = Counted(), []
+
+    def at_begin(self, args, state, control, **_):
+        counted.__enter__()
+
+    def at_end(self, args, state, control, **_):
+        counted.__exit__(None, None, None)
+        told.append((counted.calls, dict(counted.waits)))
+        counted.calls, counted.waits = 0, Counter()
+
+    monkeypatch.setattr(loop.Watch, "on_step_begin", at_begin, raising=False)
+    monkeypatch.setattr(loop.Watch, "on_step_end", at_end)
+    settings = Training(**{**vars(SETTINGS), "loss": loss})
+    train(network, codec, rows, [Dev(rows.epoch(0)[:4], "en")], tmp_path / "checkpoints", 1, settings)
+    assert len(told) == 6 and [waits for _, waits in told] == [{}] * 6
+    # updates 2 to 5, in which nothing is logged, ask for little that an update by hand does not
+    other, _, _ = a_phase(tmp_path, family)
+    bare = bare_calls(other, codec, list(Batches(rows, 200, 6, 1)), settings)
+    assert max(calls for calls, _ in told[1:5]) <= bare + 12
+
+
+def test_the_counter_sees_what_waits():
+    counted = Counted()
+    values = torch.arange(4.0)
+    with counted:
+        _ = values[values > 1].sum().item(), values.nonzero(), bool(values.all())
+    assert counted.waits == {"index": 1, "_local_scalar_dense": 2, "nonzero": 1} and counted.calls > 5
+
+
+def test_the_norm_of_gradients_is_logged_and_nothing_is_clipped(tmp_path):
+    network, codec, rows = a_phase(tmp_path, "mbart")
+    weights = {name: weight.detach().clone() for name, weight in network.named_parameters()}
+    found = {}
+    for norm in (0.0, 1e9, 1e-3):
+        network.load_state_dict(weights, strict=False)
+        settings = Training(**{**vars(SETTINGS), "max_grad_norm": norm, "log_every": 2})
+        history = train(network, codec, rows, [Dev(rows.epoch(0)[:4], "en")], tmp_path / str(norm), 1, settings)
+        found[norm] = [(entry["step"], entry["loss"], entry["grad_norm"]) for entry in history if "loss" in entry]
+    assert [step for step, _, _ in found[0.0]] == [1, 2, 4, 6] and found[0.0] == found[1e9]
+    assert [loss for _, loss, _ in found[0.0]][-1] != [loss for _, loss, _ in found[1e-3]][-1]
+
+
+def test_the_log_of_an_attempt_goes_on_where_its_checkpoint_was(tmp_path):
+    watch = loop.Watch(tmp_path, SETTINGS, SimpleNamespace())
+    state, args = SimpleNamespace(log_history=[], global_step=0, is_world_process_zero=True), SimpleNamespace(warmup_steps=0)
+
+    def logged(step):
+        state.log_history.append({"step": step, "loss": 1.0})
+        watch.on_log(args, state, None, {"loss": 1.0})
+        return [entry["step"] for entry in log_of(tmp_path)]
+
+    assert [logged(step) for step in (1, 2, 3)] == [[1], [1, 2], [1, 2, 3]]
+    watch = loop.Watch(tmp_path, SETTINGS, SimpleNamespace())
+    state.log_history = state.log_history[:1]  # that of a checkpoint after the first update
+    assert logged(2) == [1, 2]
+
+
+def test_a_history_is_complete_in_the_log(tmp_path):
+    network, codec, rows = a_phase(tmp_path, "mbart")
+    settings = Training(**{**vars(SETTINGS), "log_every": 2})
+    history = train(network, codec, rows, [Dev(rows.epoch(0)[:4], "en")], tmp_path / "c", 1, settings)
+    assert log_of(tmp_path / "c") == history
+    assert read_json(tmp_path / "c/checkpoint-6/trainer_state.json")["log_history"] == history[:-1]
