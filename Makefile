@@ -6,6 +6,7 @@
 # make test-plug: whole runs that are killed at random moments and go on; half an hour
 # make lint: ruff, snakefmt, import-linter, mypy and snakemake --lint, without changing anything
 # make check-locks: asks the package registry whether each locked package can be had for each Python (needs uv)
+# make docs: the documentation as a site, site/index.html, from the Markdown and from the code; without the network, and strictly
 # make picture: docs/images/report.png, the README's picture of the report, from the last run
 # make test-gpu: on a machine with a GPU, all that can use one against the CPU, and its memory against preflight's estimate; ten minutes.
 #   Without a GPU it ends at once (pytest's exit status is 77 then)
@@ -22,13 +23,13 @@ RUN := exec $(if $(VERBOSE),snakemake,python "$(HERE)/workflow_scripts/run/progr
 # where the run is: here, or what --directory in ARGS names; as a word of the shell
 AT = "$$(realpath -m -- "$$(printf '%s\n' $(ARGS) | sed -n 's/^--directory=//p; /^\(-d\|--directory\)$$/ {n; p}' | tail -n 1 | grep . || echo .)")"
 
-.PHONY: demo test test-comet test-mtdata test-slurm test-gpu test-plug lint check-locks picture resume setup clean FORCE
+.PHONY: demo test test-comet test-mtdata test-slurm test-gpu test-plug lint docs check-locks picture resume setup clean FORCE
 
 demo: setup
 	. $(BIN)/activate && $(RUN) --cores all
 	@echo "The report: $(CURDIR)/results/report.html"
 
-test: setup $(VENV)/.browser
+test: setup $(VENV)/.browser $(VENV)/.docs
 	# text is UTF-8 here, whatever the locale; three workers keep two cores busy, since each waits for Snakemake a quarter of its time
 	. $(BIN)/activate && PYTHONUTF8=1 pytest -ra -n 3 --dist loadfile --no-loadscope-reorder
 
@@ -54,6 +55,10 @@ lint: setup
 
 # runs a checker only where pyproject.toml has a section for it
 if_configured = if grep -q '^\[tool\.$(1)' pyproject.toml; then $(2); else echo "pyproject.toml has no [tool.$(1)]: $(2) was not run"; fi
+
+docs: setup $(VENV)/.docs
+	. $(BIN)/activate && python -m docs.site site
+	@echo "The documentation: $(CURDIR)/site/index.html"
 
 check-locks: setup
 	. $(BIN)/activate && python envs/check.py
@@ -96,6 +101,11 @@ FORCE:
 # what the tests of the report's page need beyond the pipeline; they fetch a Chromium if none is installed
 $(VENV)/.browser: $(VENV)/.complete envs/browser.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check --requirement envs/browser.txt
+	touch $@
+
+# what the documentation's site is made with
+$(VENV)/.docs: $(VENV)/.complete envs/docs.txt
+	$(BIN)/pip install --quiet --disable-pip-version-check --requirement envs/docs.txt
 	touch $@
 
 clean:

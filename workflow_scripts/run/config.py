@@ -234,6 +234,8 @@ LIKE = "The name of another definition in {}, which has the settings that are no
 def schema() -> dict[str, Any]:
     """The JSON schema of `config.yaml`."""
     made = {"$schema": "https://json-schema.org/draft/2020-12/schema", **_adapter().json_schema()}
+    for block in _dataclasses(Config):
+        _describe_inherited(block, made["$defs"].get(block.__name__, {}).get("properties", {}))
     # the values of an experiment that chooses from a grid may be lists
     task: Task
     for task in registry.entries("task").values():
@@ -241,7 +243,8 @@ def schema() -> dict[str, Any]:
         if task.grid and not (kind := properties[task.grid]["$ref"].rpartition("/")[2]).endswith("Grid"):
             made["$defs"].setdefault(f"{kind}Grid", lists := _with_lists(made["$defs"][kind]))
             if task.length == "epochs":
-                lists["properties"]["epochs"] = {"type": "array", "items": {"type": "integer"}}  # which the arms have otherwise
+                often = "How often all examples are seen, of which one is chosen; without a grid the arms say it."
+                lists["properties"]["epochs"] = {"description": often, "type": "array", "items": {"type": "integer"}}
             properties[task.grid]["$ref"] = f"#/$defs/{kind}Grid"
         if "anyOf" not in (numbers := properties["published"]):
             about = {key: numbers.pop(key) for key in ("title", "description", "default") if key in numbers}
@@ -253,11 +256,11 @@ def schema() -> dict[str, Any]:
             {"type": "array", "items": {"type": "object"}, "minItems": 1},
         ],
     }
-    for kind in ("Source", "LabelledSource", "AlignedSource"):
-        made["$defs"][kind]["properties"]["each"] = each  # of test sets
+    for name in ("Source", "LabelledSource", "AlignedSource"):
+        made["$defs"][name]["properties"]["each"] = each  # of test sets
     for section in DEFINITIONS:
-        block = made["properties"][section]["additionalProperties"]
-        for kind in block.get("oneOf", [block]):
+        values = made["properties"][section]["additionalProperties"]
+        for kind in values.get("oneOf", [values]):
             definition = made["$defs"][kind["$ref"].rpartition("/")[2]]
             definition["properties"]["each"] = each
             if section in ALIKE:
@@ -265,6 +268,16 @@ def schema() -> dict[str, Any]:
                 if required := definition.pop("required", None):
                     definition["anyOf"] = [{"required": ["like"]}, {"required": required}]
     return _cleaned(made)
+
+
+def _describe_inherited(kind: Any, properties: dict[str, Any]) -> None:
+    """Give the properties of a class the docstrings of those fields that it has from the classes above it, which pydantic passes over."""
+    for above in kind.__mro__[1:]:
+        if dataclasses.is_dataclass(above) and any("description" not in about for about in properties.values()):
+            above.__pydantic_config__ = {"use_attribute_docstrings": True}  # type: ignore[union-attr]
+            for name, about in TypeAdapter(above).json_schema()["properties"].items():
+                if "description" in about and name in properties:
+                    properties[name].setdefault("description", about["description"])
 
 
 def _cleaned(part: Any) -> Any:
