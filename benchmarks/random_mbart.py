@@ -26,7 +26,7 @@ def main(tokenizer: str, output: str, width: str = "1024", layers: str = "12", *
     network = MBartForConditionalGeneration(MBartConfig(vocab_size=len(codec.tokenizer), d_model=int(width), **settings))
     with tempfile.TemporaryDirectory() as folder:
         if text:
-            codec = trim(network, codec, (line for path in text for line in read_lines(Path(path))), Path(folder))
+            codec, _ = trim(network, codec, (line for path in text for line in read_lines(Path(path))), Path(folder))
         save_model(network, codec.tokenizer, Path(output))
     print(f"{output}: {sum(p.numel() for p in network.parameters()) / 1e6:.1f} million parameters, {network.config.vocab_size:,} pieces")
 

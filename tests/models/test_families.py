@@ -145,7 +145,7 @@ def works(folder, tmp_path, engines):
     for side in ("encoder", "decoder"):
         half = open_half("model", model, side)
         assert (half.depth, half.width) == (2, 32) and hidden_states(half, [row]).shape == (3, 1, len(row), 32)
-    kept = trim(network, codec, lines, tmp_path / "tokenizer")
+    kept, _ = trim(network, codec, lines, tmp_path / "tokenizer")
     assert len(kept.tokenizer) < len(codec.tokenizer) and network.config.vocab_size == len(kept.tokenizer)
     assert kept.tokens(lines) == codec.tokens(lines)
 

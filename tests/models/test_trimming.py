@@ -1,11 +1,16 @@
 """A trimmed model reads and writes the counted text as before."""
 
+import json
+
 import pytest
 import torch
-from tiny_models import manual_pairs, small_model, train_sentencepiece
+from tiny_models import manual_pairs, small_encoder, small_model, small_mt5, train_sentencepiece
+from tiny_vocabularies import BYTES, DECODERS, UNUSED, small_decoder
+from transformers import AutoModel, AutoModelForCausalLM, AutoModelForMaskedLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
 from workflow_scripts.models.search import generate
-from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.models.tokenisation import Codec, load_codec
+from workflow_scripts.models.trimming import ids_in_settings, pieces_to_keep, pieces_used, trim_network, trim_tokenizer
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.training import backbone
 from workflow_scripts.training.backbone import Backbone
@@ -49,6 +54,87 @@ def test_a_trimmed_model_reads_and_writes_as_before(tmp_path, family):
         assert torch.allclose(logits[0][:, kept], logits[1], atol=1e-5)
     assert len(generate(networks[1], codecs[1], codecs[1].encode(german[:2], "de"), "en", beam_size=2, max_length=8)) == 2
     assert codecs[1].encode(["<mask>"], "de", masks=True)[0].count(codecs[1].tokenizer.mask_token_id) == 1
+
+
+TEXT = [line for side in manual_pairs(40) for line in side]
+PROMPTS = [f"German: {line}\nEnglish:" for line in TEXT] + ["Mixed German: ___ 1907\n\nGerman:"]
+
+
+def trimmed(whole, opens, folder):
+    """The model and the tokenizer in a folder, whole and cut down to `TEXT`, saved and opened again by transformers, and the pieces kept."""
+    tokenizer, network = AutoTokenizer.from_pretrained(whole), opens.from_pretrained(whole).eval()
+    used = pieces_used(Codec(tokenizer, "mt5"), iter(TEXT), iter(PROMPTS))
+    assert used.counts["unknown"] == 0 < used.counts["pieces"]
+    kept = pieces_to_keep(tokenizer, {*used.ids, *ids_in_settings(network)})
+    cut = opens.from_pretrained(whole)
+    trim_network(cut, kept)
+    cut.save_pretrained(folder / "cut")
+    trim_tokenizer(tokenizer, kept, folder / "cut")
+    return (network, opens.from_pretrained(folder / "cut").eval()), (tokenizer, AutoTokenizer.from_pretrained(folder / "cut")), kept
+
+
+def same_pieces(tokenizers, kept, lines):
+    """Whether both tokenizers cut lines into the same pieces, whose ids are the places of the old ids among those kept."""
+    before, after = (tokenizer(lines)["input_ids"] for tokenizer in tokenizers)
+    return before == [[kept[i] for i in row] for row in after]
+
+
+@pytest.mark.parametrize("kind", DECODERS)
+def test_a_trimmed_decoder_is_the_whole_one_where_its_pieces_are_used(tmp_path, kind):
+    networks, tokenizers, kept = trimmed(small_decoder(tmp_path, kind), AutoModelForCausalLM, tmp_path)
+    assert len(kept) == len(tokenizers[1]) == networks[1].config.vocab_size < len(tokenizers[0])
+    # nor is a line cut in another way behind a blank, or lower-cased
+    assert same_pieces(tokenizers, kept, [*TEXT, *PROMPTS, *(f" {line.lower()}" for line in TEXT)])
+    row = tokenizers[1](PROMPTS[:1], return_tensors="pt")["input_ids"]
+    with torch.no_grad():
+        whole, cut = networks[0](torch.tensor([[kept[i] for i in row[0]]])).logits, networks[1](row).logits
+    assert torch.equal(whole[..., kept], cut)
+    assert type(networks[1].get_input_embeddings()) is type(networks[0].get_input_embeddings())  # Gemma's scales what it looks up
+    for one, other in ((networks[0].config, networks[1].config), (networks[0].generation_config, networks[1].generation_config)):
+        for name in ("bos_token_id", "eos_token_id", "pad_token_id"):
+            before, after = getattr(one, name), getattr(other, name)
+            assert before == ([kept[i] for i in after] if isinstance(after, list) else None if after is None else kept[after])
+    # what it has no piece for is spelt in bytes, and nothing is lost
+    strange = "\u10a3 \u6f22\u5b57 na\u00efve"
+    assert tokenizers[1].decode(tokenizers[1](strange)["input_ids"], skip_special_tokens=True) == strange
+
+
+def test_places_of_a_vocabulary_that_nothing_names_or_uses_are_left_out(tmp_path):
+    _, (_, cut), _ = trimmed(small_decoder(tmp_path, "gemma"), AutoModelForCausalLM, tmp_path)
+    vocabulary = cut.get_vocab().keys()
+    assert not vocabulary & {*UNUSED} and {*BYTES, "<bos>", "<mask>", "\n", "\n\n", "7"} <= vocabulary
+
+
+def test_tokens_that_a_chat_template_names_are_kept(tmp_path):
+    _, (whole, cut), kept = trimmed(small_decoder(tmp_path, "qwen"), AutoModelForCausalLM, tmp_path)
+    asked = [{"role": "user", "content": TEXT[0]}]
+    before, after = (each.apply_chat_template(asked)["input_ids"] for each in (whole, cut))
+    assert before == [kept[i] for i in after] and whole.convert_tokens_to_ids("<|im_start|>") in before
+
+
+@pytest.mark.parametrize("kind", ["bert", "xlm-roberta"])
+@pytest.mark.parametrize("opens", [AutoModel, AutoModelForMaskedLM])
+def test_a_trimmed_encoder_reads_and_guesses_as_the_whole_one(tmp_path, kind, opens):
+    networks, tokenizers, kept = trimmed(small_encoder(tmp_path, kind), opens, tmp_path)
+    assert len(kept) == len(tokenizers[1]) == networks[1].config.vocab_size < len(tokenizers[0])
+    assert same_pieces(tokenizers, kept, [*TEXT, *PROMPTS])
+    row = tokenizers[1](TEXT[:1], truncation=True, max_length=60, return_tensors="pt")["input_ids"]
+    with torch.no_grad():
+        whole, cut = networks[0](torch.tensor([[kept[i] for i in row[0]]])), networks[1](row)
+    assert torch.equal(whole[0] if opens is AutoModel else whole[0][..., kept], cut[0])
+
+
+def test_a_trimmed_output_layer_of_its_own_stays_its_own(tmp_path):
+    networks, tokenizers, kept = trimmed(small_mt5(tmp_path), AutoModelForSeq2SeqLM, tmp_path)
+    assert same_pieces(tokenizers, kept, [*TEXT, *PROMPTS])
+    assert not torch.equal(networks[1].lm_head.weight, networks[1].shared.weight)
+    assert torch.equal(networks[1].lm_head.weight, networks[0].lm_head.weight[kept])
+
+
+def test_an_unknown_letter_costs_as_much_as_before(tmp_path):
+    _, (whole, cut), _ = trimmed(small_encoder(tmp_path, "xlm-roberta"), AutoModel, tmp_path)
+    lowest = [min(score for _, score in json.loads(each.backend_tokenizer.to_str())["model"]["vocab"]) for each in (whole, cut)]
+    assert lowest[0] == lowest[1]
 
 
 def test_a_trimmed_tokenizer_normalises_as_before(tmp_path):

@@ -66,10 +66,6 @@ def test_a_chain_knows_the_languages_of_its_bitext_and_reads_its_files():
         ({"base": made(), "m2m": m2m(direction="many-to-one", bitext=["help"])}, r"all pairs share de and en; say which it is"),
         ({"base": made(), "m2m": m2m(direction="one-to-many", pivot="de")}, r"the pair es-en is without the pivot 'de'"),
         ({"base": made(), "m2m": m2m(direction="many")}, r"direction: input should be 'many-to-many', 'many-to-one' or 'one-to-many'"),
-        (
-            {"base": {"kind": "hub", "model": "x", "trim": True}, "m2m": m2m()},
-            r"backbones\.base\.trim: keeps the pieces of the experiments' text alone, and backbones\.m2m\.continued\.bitext is other text",
-        ),
         ({"base": made(bitext=["help"]), "m2m": m2m()}, r"base\.small\.text: no text for 'es', which backbones\.m2m\.continued\.bitext has"),
         ({"base": made(bitext=["spanish"])}, r"base\.small\.text: no text for 'de', which experiments\.help-de-en needs; it has \['es', 'en'\]"),
     ],
@@ -101,6 +97,12 @@ def test_a_vocabulary_is_cut_down_to_words_of_lexicons_from_elsewhere_too(lexico
     assert read == sorted(
         [*(f"results/corpora/help.de-en/train.{code}" for code in ("de", "en")), *(f"results/lexicons/{file}" for file in added)]
     )
+
+
+def test_a_vocabulary_is_cut_down_to_the_text_of_models_that_are_made_from_it_too():
+    config = configured(base={"kind": "hub", "model": "x", "trim": True}, m2m=m2m())
+    read = inputs.backbone_task_text(config, SimpleNamespace(backbone="base"))
+    assert {f"results/corpora/spanish.es-en/{part}.{code}" for part in ("train", "dev") for code in ("es", "en")} <= {*read}
 
 
 def of_arm(model="help-de-en/csr/seed1/pretext", **also):

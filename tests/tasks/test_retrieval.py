@@ -198,7 +198,6 @@ BUCC = {"languages": ["de", "en"], "files": {"de": "x.de", "en": "x.en"}, "gold"
         ),
         (TEST, {"x": {**BUCC, "languages": ["de", "de"]}}, "is one language twice"),
         (TEST, {"fr": {"languages": ["fr", "en"], "file": "x.tsv", "columns": {"fr": 1, "en": 2}}}, "no text for 'fr'"),
-        ("backbones__bible-{how}__trim", True, "trim: keeps the pieces"),
     ],
 )
 def test_mistakes_in_the_configuration(path, value, said):

@@ -186,29 +186,59 @@ def without_filler(network: Any, tokenizer: Any) -> Any:
 
 
 def keep_rows(network: Any, kept: list[int]) -> None:
-    """Keep these rows of all embeddings and of the output layer, in place; weights that were shared still are."""
-    family, rows = family_of(network.config), torch.tensor(kept, device=network.device)
-    if not family.decoder:  # a masked language model has a bias in two places
-        if kept != [*range(len(kept))]:
-            raise ValueError("of an encoder the first rows can be kept, no others")
-        network.resize_token_embeddings(len(kept), mean_resizing=False)
-        return
-    body, output = network.base_model, network.get_output_embeddings()
-    tables = [network.get_input_embeddings(), body.encoder.embed_tokens, body.decoder.embed_tokens, *([output] if output else [])]
-    made: dict[int, torch.nn.Parameter] = {}
-    for table in {id(each): each for each in tables}.values():
+    """Keep these rows of all embeddings and of the output layer, in place; weights that were shared still are.
+
+    Modules stay what they are, as some scale what they look up (Gemma, mBART). Settings with the number of pieces follow.
+    """
+    before, number = network.get_input_embeddings().weight.shape[0], torch.tensor(kept, device=network.device)
+    made: dict[int, torch.Tensor] = {}
+    tables = [table for table in _tables(network) if table.weight.shape[0] == before]
+    for table in tables:
         old = table.weight
-        table.weight = made.setdefault(id(old), torch.nn.Parameter(old.detach()[rows].clone(), requires_grad=old.requires_grad))
+        made[id(old)] = torch.nn.Parameter(old.detach()[number].clone(), requires_grad=old.requires_grad)
+    body = {id(each) for each in (*network.base_model.parameters(), *network.base_model.buffers())}
+    for weight in (*network.parameters(), *network.buffers()):
+        # the biases of a head, some of which have two names; mBART's is a row
+        if id(weight) not in body and id(weight) not in made and weight.shape in ((before,), (1, before)):
+            some = weight.detach()[..., number].clone()
+            made[id(weight)] = torch.nn.Parameter(some, weight.requires_grad) if isinstance(weight, torch.nn.Parameter) else some
+    for module in network.modules():
+        for held in (module._parameters, module._buffers):
+            held.update({name: made[id(weight)] for name, weight in held.items() if id(weight) in made})
+        if getattr(module, "vocab_size", None) == before:
+            module.vocab_size = len(kept)
+    for table in tables:
         if isinstance(table, torch.nn.Embedding):
             table.num_embeddings = len(kept)
             table.padding_idx = kept.index(table.padding_idx) if table.padding_idx in kept else None
         else:
             table.out_features = len(kept)
-    if (bias := getattr(network, "final_logits_bias", None)) is not None:
-        network.final_logits_bias = bias[:, rows].clone()
-    for name in ("vocab_size", "decoder_vocab_size"):
-        if getattr(network.config, name, None) is not None:
-            setattr(network.config, name, len(kept))
+    for config in configs_of(network.config):
+        for name in ("vocab_size", "decoder_vocab_size"):
+            if getattr(config, name, None) is not None:
+                setattr(config, name, len(kept))
+
+
+def _tables(network: Any) -> list[Any]:
+    """The modules with a row for each piece: embeddings and output layer, also those of a part, each once."""
+    from transformers import PreTrainedModel
+
+    found: dict[int, Any] = {}
+    for part in network.modules():
+        for ask in ("get_input_embeddings", "get_output_embeddings") if isinstance(part, PreTrainedModel) else ():
+            try:
+                table = getattr(part, ask)()
+            except (AttributeError, NotImplementedError):  # of a part that reads no pieces
+                continue
+            if isinstance(getattr(table, "weight", None), torch.Tensor):
+                found[id(table)] = table
+    return [*found.values()]
+
+
+def configs_of(config: Any) -> list[Any]:
+    """A model's configuration, and those that it holds of its parts."""
+    parts = [getattr(config, name, None) for name in getattr(config, "sub_configs", {})]
+    return [config, *(each for part in parts if part is not None for each in configs_of(part))]
 
 
 def rest_decoder(network: PreTrainedModel) -> None:

@@ -40,7 +40,6 @@ def problems(config: Config) -> Iterator[str]:
             yield f"{where}.from: {' from '.join([*links, str(again)])} is a circle; one of them must be small or of the hub"
         if backbone.made_here and backbone.made_here.training.adapter:
             yield f"{where}.small.training.adapter: a small model begins with random weights, which need more; leave it out"
-        yield from _trim_problems(config, name, links)
         objective = backbone.objective
         family = family_in(config, name)
         if backbone.pretraining and family:
@@ -55,19 +54,6 @@ def problems(config: Config) -> Iterator[str]:
             yield f"{where}.family: the run makes no small models of {backbone.family}, only of {', '.join(makeable())}"
         if family and not registry.entry("family", family).decoder and backbone_users(config, name) and writes_text(config, name):
             yield _cannot_write(config, name, family)
-
-
-def _trim_problems(config: Config, name: str, links: list[str]) -> Iterator[str]:
-    """Whether more pretraining reads text that a model's vocabulary was not cut down to."""
-    block, kind = config.backbones[name].pretraining, config.backbones[name].kind
-    if block and (block.bitext or any(path != "task" for path in block.text.values())):
-        for link in links:
-            if config.backbones[link].trim:
-                what = "bitext" if block.bitext else "text"
-                yield (
-                    f"backbones.{link}.trim: keeps the pieces of the experiments' text alone, and backbones.{name}.{kind}.{what} is other "
-                    "text, of which whole letters would be lost; leave `trim` out"
-                )
 
 
 def _cannot_write(config: Config, name: str, family: str) -> str:

@@ -391,7 +391,8 @@ def _reads_text(config: Config, backbone: str) -> bool:
 def backbone_task_text(config: Config, w: Wildcards) -> list[str]:
     """The experiments' training text, or of an arm's model that of the arm.
 
-    Where the vocabulary is cut down to it, lexicons with words from elsewhere belong to it as well, since switched words need their pieces.
+    Where the vocabulary is cut down to it, lexicons with words from elsewhere belong to it as well, since switched words need their pieces,
+    and so does all text of the models that are made from it.
     """
     if not _reads_text(config, w.backbone):
         return []
@@ -400,7 +401,18 @@ def backbone_task_text(config: Config, w: Wildcards) -> list[str]:
     read = set(of_users(config, w.backbone, "training_text"))
     if config.backbones[w.backbone].trim:
         read |= {path for name in backbone_users(config, w.backbone) for path in _words_from_elsewhere(config, name)}
+        read |= {path for name in backbones_used(config) if w.backbone in chain(config, name) for path in _pretrained_on(config, name)}
     return sorted(read)
+
+
+def _pretrained_on(config: Config, backbone: str) -> set[str]:
+    """The files that a backbone is pretrained on here, but for the experiments' own."""
+    block = config.backbones[backbone].pretraining
+    if block is None:
+        return set()
+    sides = [(name, code) for name in block.bitext for code in config.corpora[name].languages]
+    pairs = {paths.corpus_text(config, name, part, code) for name, code in sides for part in ("train", "dev")}
+    return {resource(path) for path in block.text.values() if path != "task"} | pairs
 
 
 def _words_from_elsewhere(config: Config, name: str) -> list[str]:

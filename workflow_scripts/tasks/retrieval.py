@@ -212,8 +212,6 @@ def _backbone_problems(config: Config, name: str) -> Iterator[str]:
     chains = dict.fromkeys(link for called in sound for link in chain(config, backbone_of(config, experiment, called)))
     for backbone in chains:
         block = config.backbones[backbone]
-        if block.trim:
-            yield f"backbones.{backbone}.trim: keeps the pieces of text that is trained on; experiments.{name} needs those of its own, too"
         has = pretrained_in(config, backbone)
         for code in languages(config, name) if block.pretraining else ():
             if code not in has:

@@ -41,11 +41,12 @@ class Backbone:
     """`small` is made and pretrained here, `hub` is loaded, `continued` is another backbone, pretrained further, `arm` is what an arm was
     trained to, `converted` another backbone, a VECO or an XLM-R, as an encoder alone or as an encoder with a decoder."""
     model: str | None = None
-    """`hub`: a Hugging Face id or a local folder, of an mBART-25, mBART-50, M2M-100 or NLLB model; to classify, also of an encoder."""
+    """`hub`: a Hugging Face id or a local folder, of a model that writes text; for tasks with labels and retrieval, also of an encoder."""
     revision: str | None = None
     """`hub`: the commit or tag to load; naming one makes the run repeatable."""
     trim: bool = False
-    """`hub`: keep only the pieces that occur in the experiments' text. Saves memory and time; numbers are near, not the same."""
+    """`hub`: keep only the pieces that occur in the experiments' text, and in that of models made from it. Saves memory and time; numbers
+    are near, not the same."""
     family: Annotated[str, registry.Named("family")] | None = None
     """`small`: an mBART (`mbart`, the default), an encoder alone, an XLM-R (`xlmr`), or another family that says how one is made."""
     objective: Annotated[str, registry.Named("objective")] | None = None
@@ -268,16 +269,12 @@ def fetch(
         raise InputError("backbone of kind hub needs `model`: a Hugging Face id or a folder")
     local, revision = located(settings.model, settings.revision)
     family = family_of(local)
-    if not family.decoder:
-        about = f"backbone {settings.model!r} is an encoder ({family.model_type})"
-        if not encoder_will_do:
-            writers = titles(one for one in registry.entries("family").values() if one.decoder)
-            raise InputError(
-                f"{about}, which cannot write text; translation and arms with a pretext phase need one that writes ({writers}). "
-                "Otherwise let the experiment name `arms` that only finetune"
-            )
-        if settings.trim:
-            raise InputError(f"{about}; only a model that writes text can be trimmed, leave `trim` out")
+    if not family.decoder and not encoder_will_do:
+        writers = titles(one for one in registry.entries("family").values() if one.decoder)
+        raise InputError(
+            f"backbone {settings.model!r} is an encoder ({family.model_type}), which cannot write text; translation and arms with a "
+            f"pretext phase need one that writes ({writers}). Otherwise let the experiment name `arms` that only finetune"
+        )
     codec = load_codec(local)
     codec.untagged(languages, encoder_will_do)
     pieces = len(codec.tokenizer)
@@ -288,11 +285,12 @@ def fetch(
         network = load_model(local, Training(dropout=0.1), seed=0)
     else:
         network = read_weights(AutoModel, local, **family.bare)
+    counts: dict[str, int] = {}
     with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
         if settings.trim:
             if not text:
                 raise InputError("`trim` needs the experiments' text: --task-text and --held-out")
-            codec = trim(network, codec, (line for path in text for line in read_sentences(path)), Path(folder))
+            codec, counts = trim(network, codec, (line for path in text for line in read_sentences(path)), Path(folder))
         save_model(network, codec.tokenizer, output)
     return {
         "model": settings.model,
@@ -301,7 +299,8 @@ def fetch(
         "family": family.reported,
         "parameters": sum(p.numel() for p in network.parameters()),
         "vocabulary": len(codec.tokenizer),
-        **({"vocabulary_before_trimming": pieces} if family.decoder else {}),
+        **({"vocabulary_before_trimming": pieces} if family.decoder or settings.trim else {}),
+        **({"trimmed_to": counts} if counts else {}),
     }
 
 

@@ -1,0 +1,91 @@
+"""Tokenizers of the kinds that decoders have, learnt from a little of the manual, in the classes of the real ones."""
+
+import json
+from pathlib import Path
+
+from tiny_models import manual_pairs
+from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
+from transformers import (
+    AutoModelForCausalLM,
+    BloomConfig,
+    Gemma3TextConfig,
+    LlamaConfig,
+    PreTrainedTokenizerFast,
+    Qwen3Config,
+    set_seed,
+)
+from transformers.models.gemma.tokenization_gemma import GemmaTokenizer
+from transformers.models.qwen2.tokenization_qwen2 import PRETOKENIZE_REGEX, Qwen2Tokenizer
+
+SHAPE = {
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "num_key_value_heads": 1,
+    "head_dim": 16,
+    "intermediate_size": 64,
+    "max_position_embeddings": 256,
+}
+BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
+UNUSED = [f"<unused{number}>" for number in range(20)]
+DECODERS = ("gemma", "qwen", "llama", "bloom")
+
+
+def decoder_tokenizer(kind: str):
+    """A tokenizer as Gemma 3 has it (bytes where there is no piece), Qwen 3, Llama 3 or BLOOM (pieces made of bytes)."""
+    if kind == "gemma":
+        specials = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>"]
+        learnt = _learn(normalizers.Replace(" ", "▁"), None, [*specials, *BYTES], [])
+        tokenizer = GemmaTokenizer(vocab=learnt[0], merges=learnt[1])
+        # places that nothing fills, and runs of line breaks, as the real one has them
+        tokenizer.add_tokens([AddedToken(piece, special=True) for piece in UNUSED])
+        tokenizer.add_tokens([AddedToken(piece, normalized=False) for piece in ("\n", "\n\n")])
+        tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing("<bos> $A", "<bos> $A $B", [("<bos>", 2)])
+        return tokenizer
+    split = pre_tokenizers.Split(Regex(PRETOKENIZE_REGEX), "isolated")
+    cut = pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+    vocabulary, merges = _learn(None, cut, [], pre_tokenizers.ByteLevel.alphabet())
+    if kind == "qwen":
+        tokenizer = Qwen2Tokenizer(vocab=vocabulary, merges=merges)
+        tokenizer.add_tokens([AddedToken(piece, special=True) for piece in ("<|im_start|>", "<|im_end|>")])
+        tokenizer.chat_template = "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+        return tokenizer
+    made = Tokenizer(models.BPE(vocab=vocabulary, merges=merges, ignore_merges=kind == "llama"))
+    made.pre_tokenizer, made.decoder = cut, decoders.ByteLevel()
+    start, end = ("<|begin_of_text|>", "<|end_of_text|>") if kind == "llama" else ("<s>", "</s>")
+    made.add_special_tokens([start, end, "<pad>"])
+    if kind == "llama":
+        template = processors.TemplateProcessing(f"{start} $A", f"{start} $A {start} $B", [(start, made.token_to_id(start))])
+        made.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=False), template])
+    return PreTrainedTokenizerFast(tokenizer_object=made, bos_token=start, eos_token=end, pad_token="<pad>")
+
+
+def _learn(normaliser, cut, specials, alphabet):
+    """The pieces and merges of byte-pair encoding on 300 pairs of the manual."""
+    learnt = Tokenizer(models.BPE())
+    if normaliser:
+        learnt.normalizer = normaliser
+    learnt.pre_tokenizer = cut or pre_tokenizers.Split("▁", "merged_with_next")
+    trainer = trainers.BpeTrainer(vocab_size=1_200, special_tokens=specials, initial_alphabet=[*alphabet], show_progress=False)
+    learnt.train_from_iterator((line for side in manual_pairs(300) for line in side), trainer)
+    model = json.loads(learnt.to_str())["model"]
+    return model["vocab"], [tuple(pair) for pair in model["merges"]]
+
+
+def small_decoder(folder: Path, kind: str) -> Path:
+    """A tiny decoder with random weights and the tokenizer of its kind, its embeddings padded as on the hub."""
+    tokenizer = decoder_tokenizer(kind)
+    ids = {f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in ("bos", "eos", "pad")}
+    about = {**SHAPE, **ids, "vocab_size": len(tokenizer) + 7}
+    config = {
+        "gemma": lambda: Gemma3TextConfig(**about, sliding_window=16, layer_types=["sliding_attention", "full_attention"]),
+        "qwen": lambda: Qwen3Config(**about, tie_word_embeddings=True),
+        "llama": lambda: LlamaConfig(**about),
+        "bloom": lambda: BloomConfig(**ids, vocab_size=about["vocab_size"], hidden_size=32, n_layer=2, n_head=2),
+    }[kind]()
+    set_seed(1)
+    network = AutoModelForCausalLM.from_config(config)
+    network.generation_config.eos_token_id = [tokenizer.eos_token_id, tokenizer.convert_tokens_to_ids("a")]
+    network.save_pretrained(folder / "model")
+    tokenizer.save_pretrained(folder / "model")
+    return folder / "model"
