@@ -14,8 +14,9 @@ from workflow_scripts.noise.masking import Masking
 from workflow_scripts.stage import read_json
 from workflow_scripts.text.files import write_lines
 from workflow_scripts.training import loop
-from workflow_scripts.training.loop import load_model, pick_loss, train
-from workflow_scripts.training.masks import known_masks, without_questions
+from workflow_scripts.training.loop import batch_maker, load_model, network_reads, pick_loss, train
+from workflow_scripts.training.loss import gives_states
+from workflow_scripts.training.packing import PackedBatches
 from workflow_scripts.training.rows import Batches, Dev, MaskedText, ParallelText
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.too_long import Room
@@ -80,10 +81,9 @@ def bare_calls(network, codec, batches, settings):
     optimizer = torch.optim.AdamW([{"params": group} for group in groups], lr=1e-5, fused=True)
     counts = []
     network.train()
-    with known_masks(network):
+    with network_reads(network, settings.packed):
         for rows in [batches[0], *batches]:  # the first update makes the moments
-            whole = loop.collate(rows, codec.tokenizer.pad_token_id, codec.form.decoder, codec.start)
-            batch = without_questions(whole, select=settings.loss == "chunked")
+            batch = batch_maker(codec, settings, gives_states(network))(rows)
             labels = batch.pop("labels")
             with Counted() as counted, loop.quick_dropout(network.device), loop.quick_products():
                 loss(network(**batch), labels, labels.numel()).backward()
@@ -94,8 +94,8 @@ def bare_calls(network, codec, batches, settings):
 
 
 @pytest.mark.parametrize("family", ["mbart", "m2m100", "mt5", "xlm-roberta", "bert"])
-@pytest.mark.parametrize("loss", ["chunked", "plain"])
-def test_an_update_waits_for_nothing(tmp_path, monkeypatch, family, loss):
+@pytest.mark.parametrize("changes", [{}, {"loss": "plain"}, {"packed": True, "batch_tokens": 256}], ids=lambda changes: "-".join(changes))
+def test_an_update_waits_for_nothing(tmp_path, monkeypatch, family, changes):
     network, codec, rows = a_phase(tmp_path, family)
     counted, told = Counted(), []
 
@@ -109,12 +109,13 @@ def test_an_update_waits_for_nothing(tmp_path, monkeypatch, family, loss):
 
     monkeypatch.setattr(loop.Watch, "on_step_begin", at_begin, raising=False)
     monkeypatch.setattr(loop.Watch, "on_step_end", at_end)
-    settings = Training(**{**vars(SETTINGS), "loss": loss})
+    settings = Training(**{**vars(SETTINGS), **changes})
     train(network, codec, rows, [Dev(rows.epoch(0)[:4], "en")], tmp_path / "checkpoints", 1, settings)
     assert len(told) == 6 and [waits for _, waits in told] == [{}] * 6
     # updates 2 to 5, in which nothing is logged, ask for little that an update by hand does not
     other, _, _ = a_phase(tmp_path, family)
-    bare = bare_calls(other, codec, list(Batches(rows, 200, 6, 1)), settings)
+    planned = rows, settings.batch_tokens, 6, 1
+    bare = bare_calls(other, codec, [*(PackedBatches(*planned, 128) if settings.packed else Batches(*planned))], settings)
     assert max(calls for calls, _ in told[1:5]) <= bare + 12
 
 

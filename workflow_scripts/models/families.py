@@ -30,7 +30,7 @@ from typing import Any
 
 from workflow_scripts import registry
 from workflow_scripts.errors import InputError
-from workflow_scripts.models import makers
+from workflow_scripts.models import makers, restarts
 from workflow_scripts.models.folders import TOKENIZER_FILES, check_folder
 
 DEFAULT_FAMILY = "mbart"
@@ -87,6 +87,8 @@ class Family(registry.Entry):
     """Network and last states → what its output layer multiplies, where a head has layers before it."""
     last_states: Callable[[Any, dict[str, Any]], Any] | None = None
     """Network and batch → what its output layer multiplies, where transformers has no network without a head in the one with a head."""
+    restarts: Callable[..., Any] | None = None
+    """How its network is told that positions begin anew in a row, one of `models.restarts`; without it sentences are not packed."""
     tokenizer_files: tuple[str, ...] = TOKENIZER_FILES
     """One of these files has the pieces of a vocabulary."""
     maker: makers.Maker | None = None
@@ -157,6 +159,7 @@ _MBART: dict[str, Any] = {
     "matrices": _BART_MATRICES,
     "tags": ("{tag}",),
     "off": ("activation_dropout",),
+    "restarts": restarts.learnt,
 }
 _MBERT: dict[str, Any] = {
     "model_type": "bert",
@@ -172,6 +175,7 @@ _MBERT: dict[str, Any] = {
     "size": _BERT_SIZE,
     "layers": {"encoder": "encoder.layer"},
     "matrices": _BERT_MATRICES,
+    "restarts": restarts.told,
 }
 
 
@@ -230,6 +234,7 @@ family(
     },
     tags=("{nllb}", "__{code}__"),
     off=("activation_dropout", "encoder_layerdrop", "decoder_layerdrop"),
+    restarts=restarts.computed,
 )
 family(
     "xlmr",
@@ -249,6 +254,7 @@ family(
     model_type="bart",
     heads={"text": "AutoModelForSeq2SeqLM", "classification": "AutoModelForSequenceClassification"},
     tags=("<s>",),
+    restarts=restarts.learnt,
 )
 family(
     "mt5",
@@ -271,6 +277,7 @@ family(
     matrices=_t5_matrices(1),
     decoder_matrices=_t5_matrices(2),
     positions="",
+    restarts=restarts.relative,
     last_states=_before_output,
     converted={"tie_word_embeddings": False},  # with shared embeddings the converter would scale what the output layer reads, as T5 does
     tokenizer_files=("tokenizer.json", "spiece.model"),

@@ -9,7 +9,8 @@ import json
 import math
 import signal
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -39,9 +40,10 @@ from workflow_scripts.training.dropout import quick_dropout
 from workflow_scripts.training.fitting import cells, parts_that_fit, try_part
 from workflow_scripts.training.flat import lengths_of
 from workflow_scripts.training.looks import dev_loss, dev_losses, dev_score
-from workflow_scripts.training.loss import linear_smoothed_loss, smoothed_loss, states_for_logits
+from workflow_scripts.training.loss import gives_states, linear_smoothed_loss, smoothed_loss, states_for_logits
 from workflow_scripts.training.masks import known_masks, without_questions
 from workflow_scripts.training.mixed_precision import mixed_precision
+from workflow_scripts.training.packing import PackedBatches, check_packs, collate_packed, packed_forward, row_length
 from workflow_scripts.training.rows import Batches, Dev, Made, Rounds, in_parts
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.watching import Progress, Watch
@@ -69,15 +71,17 @@ def train(
     """
     device = pick_device(settings.device)
     precision = pick_precision(settings.precision, device)
-    updates = Batches(rounds, settings.batch_tokens, settings.updates, seed)
+    planned = settings.batch_tokens, settings.updates, seed
+    if settings.packed:
+        check_packs(network)
+        updates: Batches = PackedBatches(rounds, *planned, row_length(settings.max_length))
+    else:
+        updates = Batches(rounds, *planned)
     check_lengths(network, [updates.epoch(0), *(part.rows for part in dev)])
-    rows_to_batch = partial(collate, pad=codec.tokenizer.pad_token_id, decoder=codec.form.decoder, start=codec.start)
-
-    def to_batch(rows: list[Row]) -> dict[str, torch.Tensor]:
-        return without_questions(rows_to_batch(rows), select=settings.loss == "chunked")
-
     loss = pick_loss(network, settings, precision)
-    parts = parts_of(network, to_batch, loss, updates, settings, folder, seed)
+    to_batch = batch_maker(codec, settings, select=gives_states(network))
+    with network_reads(network, settings.packed):
+        parts = parts_of(network, to_batch, loss, updates, settings, folder, seed)
     if taken is not None:
         taken |= {"micro_batch_tokens": math.ceil(settings.batch_tokens / parts)}
 
@@ -101,8 +105,22 @@ def train(
     watch = Watch(folder, settings, Deadline(minutes), uniform, judge(settings))
     watch.between(loss_only, settings.loss_updates(task=any(part.references for part in dev)))
     batches, progress = in_parts(updates, parts), Progress(updates.targets())
-    with known_masks(network):
+    with network_reads(network, settings.packed):
         return fit(network, batches, parts // processes(), to_batch, loss, look, watch, progress, seed)
+
+
+def batch_maker(codec: Codec, settings: Training, select: bool) -> Callable[[list], dict[str, torch.Tensor]]:
+    """What makes tensors of a batch's rows, packed or not, with what the processor knows of them (`masks.without_questions`)."""
+    form = {"pad": codec.tokenizer.pad_token_id, "decoder": codec.form.decoder, "start": codec.start}
+    tensors = partial(collate_packed, length=row_length(settings.max_length), **form) if settings.packed else partial(collate, **form)
+    return lambda rows: without_questions(tensors(rows), select)
+
+
+@contextmanager
+def network_reads(network: Any, packed: bool) -> Iterator[None]:
+    """Context in which `network` reads such batches, or packed ones, and waits for nothing."""
+    with known_masks(network), packed_forward(network) if packed else nullcontext():
+        yield
 
 
 def check_lengths(network: PreTrainedModel, rows: Iterable[Sequence[Row]]) -> None:

@@ -6,9 +6,10 @@ takes loss and gradient from the product before the next rows come; what it keep
 matrix itself.
 """
 
+from typing import Any
+
 import torch
 import torch.nn.functional as F
-from transformers import PreTrainedModel
 from transformers.modeling_outputs import Seq2SeqLMOutput
 
 from workflow_scripts.models.networks import last_states
@@ -91,7 +92,7 @@ class _LinearSmoothedLoss(torch.autograd.Function):
         return *scaled, None, None, None
 
 
-def states_for_logits(network: PreTrainedModel) -> None:
+def states_for_logits(network: Any) -> None:
     """Make `network` return its last states in place of logits while it trains, for `linear_smoothed_loss`.
 
     Of a batch with `places` (`masks.without_questions`) they are those of the labels alone (labels × d).
@@ -104,4 +105,9 @@ def states_for_logits(network: PreTrainedModel) -> None:
         states = last_states(network, **inputs)
         return Seq2SeqLMOutput(logits=states if places is None else states.flatten(0, 1).index_select(0, places))
 
-    network.forward = forward
+    network.forward, network.gives_states = forward, True
+
+
+def gives_states(network: Any) -> bool:
+    """Whether `states_for_logits` has changed a network."""
+    return getattr(network, "gives_states", False)

@@ -47,6 +47,10 @@ def train_phase(
     else:
         check_adapter_fits(settings.adapter, method, job.from_scratch)
         described |= plugin_of(settings.adapter)
+    if not settings.packed:
+        del described["packed"]  # as above
+    elif method.train is not Method().train:
+        raise InputError("training.packed: is for models that are trained on sentences as they are; leave it out for this phase")
     with begun(job, describe_phase(described, text, job.start, job.seed, job.from_scratch, ROUNDING_ONLY)) as folder:
         codec = load_codec(job.start, documents)
         rounds, dev = read(codec)

@@ -271,14 +271,18 @@ class Batches(Made[list[Row]]):
         self._rounds, self._tokens, self._seed = rounds, tokens, seed
         self._begins = [0]  # the first batch of each epoch, as far as they are known
         self._rows: tuple[int, Sequence[Row]] = -1, []
-        self._cut: tuple[int, list[np.ndarray]] = -1, []
+        self._cut: tuple[int, list[Any]] = -1, []
 
     def _batch(self, at: int) -> list[Row]:
         while self._begins[-1] <= at:
             self._begins.append(self._begins[-1] + len(self.cut(len(self._begins) - 1)))
         epoch = bisect.bisect(self._begins, at) - 1
         rows = self.epoch(epoch)
-        return [rows[index] for index in self.cut(epoch)[at - self._begins[epoch]]]
+        return [self.row(rows, chosen) for chosen in self.cut(epoch)[at - self._begins[epoch]]]
+
+    def row(self, rows: Sequence[Row], chosen: Any) -> Any:
+        """The row of a batch that `cut` has chosen."""
+        return rows[chosen]
 
     def epoch(self, number: int) -> Sequence[Row]:
         """The rows of an epoch."""
@@ -287,7 +291,7 @@ class Batches(Made[list[Row]]):
             self._rows = number, self._rounds.epoch(number)
         return self._rows[1]
 
-    def cut(self, number: int) -> list[np.ndarray]:
+    def cut(self, number: int) -> list[Any]:
         """The rows' numbers in each batch of an epoch. Raises `InputError` for a row that is longer than a batch.
 
         An epoch's rows are shuffled, sorted by length within pools of some hundred batches, cut into

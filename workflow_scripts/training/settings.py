@@ -22,6 +22,11 @@ class Training:
     micro_batch_tokens: Positive | Literal["auto"] | None = "auto"
     """Tokens that go through a device at once, and a row more at most; such parts add up to an update. `auto` is as many as the memory of
     a GPU holds, which is tried before the first update and told in `training.json`; on a CPU it is all at once, as `null` is everywhere."""
+    packed: bool = False
+    """Pack several sentences into each row, so that all updates have one shape and little padding: for a GPU, where a sentence is much
+    shorter than `max_length`. No sentence sees another, and each is learnt as by itself; but other sentences share an update than without
+    it, so it is another training. Rows have `max_length` places, rounded up to a multiple of 64, and 128 at least. Not for VECO, CTC and
+    SGA."""
     learning_rate: AboveZero = 3e-5
     """Peak of the learning rate."""
     warmup_updates: Natural = 2_500

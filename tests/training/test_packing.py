@@ -1,0 +1,191 @@
+"""Packed rows: what shares a row, its tensors, and losses and gradients, which are those of the sentences by themselves."""
+
+import shutil
+from contextlib import nullcontext
+
+import numpy as np
+import pytest
+import torch
+from phases import TINY, finetune, phase_files
+from test_training import Fixed
+from tiny_models import small_encoder, small_model, small_mt5
+
+from workflow_scripts.models.batches import collate
+from workflow_scripts.models.families import family_of
+from workflow_scripts.models.tokenisation import load_codec, unlearnt
+from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.training.flat import lengths_of
+from workflow_scripts.training.loop import batch_maker, load_model, network_reads, pick_loss
+from workflow_scripts.training.mixed_precision import copied_weights
+from workflow_scripts.training.packing import PackedBatches, PackedRow, collate_packed, fitted, packed, row_length
+from workflow_scripts.training.rows import split_batch
+from workflow_scripts.training.settings import Training
+
+FAMILIES = ("mbart", "mbart50", "m2m100", "nllb", "bart", "mt5", "xlm-roberta", "bert")
+SETTINGS = Training(dropout=0.0, attention_dropout=0.0, packed=True, max_length=20)
+
+
+def a_model(folder, family):
+    if family in ("bert", "xlm-roberta"):
+        return small_encoder(folder, family)
+    return small_mt5(folder) if family == "mt5" else small_model(folder, family)
+
+
+def sentences(family, number=11):
+    """Sentences of other lengths on either side; of some, the end is not learnt. Those of an encoder have a few labels each."""
+    rng = np.random.default_rng(3)
+    rows = [([*rng.integers(5, 90, 3 + 5 * n % 14)], [*rng.integers(5, 90, 2 + 7 * n % 15)]) for n in range(number)]
+    if family in ("bert", "xlm-roberta"):
+        return [(read, [piece if n % 3 == 0 else -100 for n, piece in enumerate(read)]) for read, _ in rows]
+    return [(read, [*labels[:-1], unlearnt(labels[-1])] if n % 4 == 3 else labels) for n, (read, labels) in enumerate(rows)]
+
+
+def learnt(network, loss, batch):
+    """The summed loss; its gradients are left in the network."""
+    labels = batch.pop("labels")
+    value = loss(network(**batch), labels, 1)
+    value.backward()
+    return value.item()
+
+
+def opened(start, precision="float32"):
+    """The network in a folder, and its loss."""
+    network = load_model(start, SETTINGS, 1).train()
+    return network, pick_loss(network, SETTINGS, precision)
+
+
+def gradients(network):
+    found = {name: weight.grad for name, weight in network.named_parameters() if weight.grad is not None}
+    network.zero_grad(set_to_none=True)
+    return found
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_losses_and_gradients_are_those_of_single_sentences(tmp_path, family):
+    start = a_model(tmp_path, family)
+    rows, codec = sentences(family), load_codec(start)
+    network, loss = opened(start)
+    form = {"pad": codec.tokenizer.pad_token_id, "decoder": codec.form.decoder, "start": codec.start}
+    single = sum(learnt(network, loss, collate([row], **form)) for row in rows)
+    expected = gradients(network)
+
+    network, loss = opened(start)
+    some = [packed(rows[n] for n in chosen) for chosen in ([3, 0, 4, 1], [2, 5, 6], [7, 8, 9, 10], [])]
+    assert max(map(len, (part for row in some for part in row))) <= 64
+    with network_reads(network, packed=True):
+        together = learnt(network, loss, batch_maker(codec, SETTINGS, select=True)(some))
+    found = gradients(network)
+    assert together == pytest.approx(single, rel=1e-5) and single > 10
+    assert expected.keys() == found.keys() and len(found) > 10
+    largest = max(float(gradient.abs().max()) for gradient in expected.values())
+    for name, gradient in expected.items():
+        assert torch.allclose(gradient, found[name], atol=1e-5 * largest, rtol=1e-3), name
+
+
+@pytest.mark.parametrize("family", ["mbart", "m2m100", "mt5", "xlm-roberta"])
+def test_what_surrounds_a_sentence_does_not_change_its_loss(tmp_path, family):
+    start = a_model(tmp_path, family)
+    codec, rows = load_codec(start), sentences(family)
+    losses = []
+    for others in ([1, 4], [5, 2, 6]):
+        network, _ = opened(start)
+        with torch.no_grad(), network_reads(network, packed=True):
+            chosen = [*others[:1], 0, *others[1:]]
+            batch = batch_maker(codec, SETTINGS, select=True)([packed(rows[n] for n in chosen)])
+            labels = batch.pop("labels")
+            states = network(**batch).logits
+        known = [sum(label > -100 for label in rows[n][1]) for n in chosen]
+        losses.append(states[known[0] : known[0] + known[1]])
+        assert len(states) == labels.numel() == sum(known)
+    assert torch.allclose(*losses, atol=1e-5)
+
+
+def test_weights_may_be_copies_in_bfloat16(tmp_path):
+    start = small_model(tmp_path)
+    codec, rows = load_codec(start), sentences("mbart")
+    found = []
+    for precision in ("float32", "bfloat16"):
+        network, loss = opened(start, precision)
+        with network_reads(network, packed=True), copied_weights(network) if precision == "bfloat16" else nullcontext():
+            learnt(network, loss, batch_maker(codec, SETTINGS, select=True)([packed(rows[:5])]))
+        found.append(torch.cat([gradient.flatten() for gradient in gradients(network).values()]))
+    assert float((found[0] - found[1]).norm()) < 0.1 * float(found[0].norm())
+
+
+def test_tensors_of_packed_rows():
+    rows = [packed([([5, 6, 2], [7, 2]), ([8, 2], [9, 10, unlearnt(2)])]), packed([([4, 2], [5, 2])]), ([5], [-100])]
+    batch = {name: tensor.tolist() for name, tensor in collate_packed(rows, 6, pad=1).items()}
+    assert batch["input_ids"] == [[5, 6, 2, 8, 2, 1], [4, 2, 1, 1, 1, 1], [1] * 6]
+    assert batch["segments"] == [[1, 1, 1, 2, 2, 0], [1, 1, 0, 0, 0, 0], [0] * 6]
+    assert batch["positions"] == [[0, 1, 2, 0, 1, 0], [0, 1, 0, 0, 0, 0], [0] * 6]
+    assert batch["decoder_input_ids"] == [[2, 7, 2, 9, 10, 1], [2, 5, 1, 1, 1, 1], [1] * 6]
+    assert batch["decoder_segments"][0] == [1, 1, 2, 2, 2, 0] and batch["decoder_positions"][0] == [0, 1, 0, 1, 2, 0]
+    assert batch["labels"] == [[7, 2, 9, 10, -100, -100], [5, 2, -100, -100, -100, -100], [-100] * 6]
+    alone = {
+        name: tensor.tolist() for name, tensor in collate_packed([packed([([5, 6], [-100, 6]), ([7], [])])], 4, 1, decoder=False).items()
+    }
+    assert alone["labels"] == [[-100, 6, -100, -100]] and "decoder_input_ids" not in alone
+
+
+@pytest.mark.parametrize("tokens, rows", [(256, 2), (1000, 7)])
+def test_every_sentence_comes_once_an_epoch_and_all_updates_have_one_shape(tokens, rows):
+    updates = PackedBatches(Fixed(), tokens, 40, 1, 128)
+    assert {len(update) for update in updates} == {rows}
+    assert all(max(len(row.read), len(row.labels)) <= 128 for update in updates for row in update)
+    an_epoch = len(updates.cut(0))
+    seen = [
+        ids for update in updates[:an_epoch] for row in update for ids in np.split(row.read, np.cumsum([a for a, _ in row.lengths])[:-1])
+    ]
+    assert sorted((len(ids), int(ids[0])) for ids in seen if len(ids)) == sorted((len(a), a[0]) for a, _ in Fixed().epoch(0))
+    assert updates[0] == PackedBatches(Fixed(), tokens, 40, 1, 128)[0] != PackedBatches(Fixed(), tokens, 40, 2, 128)[0]
+    assert updates[an_epoch] != updates[0]
+    # all parts have rows
+    assert all(len(part) >= 1 for part in split_batch(updates[0], 4))
+
+
+def test_rows_are_nearly_full():
+    rng = np.random.default_rng(1)
+    common = rng.normal(3.1, 0.6, 4000)
+    read, labels = (np.exp(common + rng.normal(0, 0.15, 4000)).clip(4, 126).astype(int) for _ in range(2))
+    rows = fitted(read, labels, 128)
+    assert sorted(at for row in rows for at in row) == list(range(4000))
+    assert all(max(read[row].sum(), labels[row].sum()) <= 128 for row in rows)
+    assert (read.sum() + labels.sum()) / (2 * 128 * len(rows)) > 0.93
+
+
+@pytest.mark.parametrize("longest, length", [(20, 128), (128, 128), (129, 192), (256, 256)])
+def test_rows_are_as_long_as_sentences_may_be(longest, length):
+    assert row_length(longest) == length
+
+
+@pytest.mark.parametrize("changes", [{}, {"loss": "plain"}, {"micro_batch_tokens": 128}], ids=lambda changes: str(changes))
+def test_a_phase_with_packed_rows_learns_and_goes_on(tmp_path, changes):
+    files = phase_files(tmp_path)
+    settings = {**TINY, **changes, "packed": True, "updates": 8, "evaluate_every": 4, "bleu_sentences": 0, "log_every": 1, "loss_every": 0}
+    settings |= {"checkpoint": "last"}
+    whole = finetune(*files, tmp_path / "whole", Training(**settings))
+    curve = [line.split("\t") for line in (tmp_path / "whole/curve.tsv").read_text().splitlines()[1:]]
+    losses = [float(row[2]) for row in curve if row[2]]
+    assert losses[-1] < losses[0] and read_json(tmp_path / "whole/training.json")["settings"]["packed"]
+    if changes:
+        return
+    # the first half once more, which was there
+    for path in (tmp_path / "whole/checkpoints").rglob("checkpoint-8"):
+        shutil.rmtree(path)
+    again = finetune(*files, tmp_path / "whole", Training(**settings))
+    assert all(torch.equal(whole[name], again[name]) for name in whole)
+
+
+def test_where_rows_cannot_be_packed(tmp_path):
+    with pytest.raises(InputError, match="a packed row has 128 pieces, more than a batch of 100 tokens; raise batch_tokens"):
+        PackedBatches(Fixed(), 100, 1, 1, 128)
+    with pytest.raises(InputError, match="a row has 37 pieces, more than packed rows of 30; raise max_length"):
+        PackedBatches(Fixed(), 100, 1, 1, 30)[0]
+    assert lengths_of([PackedRow([1, 2], [3], [(2, 1)])]).tolist() == [2]
+
+
+def test_a_family_that_does_not_say_how_is_refused(tmp_path, monkeypatch):
+    files = phase_files(tmp_path)
+    monkeypatch.setattr(type(family_of(files[1])), "restarts", property(lambda self: None), raising=False)
+    with pytest.raises(InputError, match=r"training\.packed: it is not known how mBART counts positions anew"):
+        finetune(*files, tmp_path / "out", Training(**TINY, packed=True, updates=1))

@@ -1,0 +1,206 @@
+"""packing: sentences packed into rows of one length, so that all updates of a phase have one shape, and nearly no padding.
+
+Batches of sentences of similar length have hundreds of shapes. A GPU's libraries plan anew for each of them, a compiled network or a CUDA
+graph fits one shape, and the attention of short rows is too small a piece of work. In a packed row no sentence sees another: the masks are
+made of the sentences' numbers, positions begin anew with each sentence, and losses and gradients are those of the sentences by themselves.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from workflow_scripts.models.batches import Row, decoder_input
+from workflow_scripts.models.families import family_of
+from workflow_scripts.models.tokenisation import unlearnt
+from workflow_scripts.stage import InputError
+from workflow_scripts.training.flat import lengths_of
+from workflow_scripts.training.mixed_precision import with_forward
+from workflow_scripts.training.rows import Batches, Rounds
+
+STEP = 64
+"""Rows are as long as a multiple of this: a GPU's kernels work on tiles of so many pieces."""
+SHORTEST = 128
+"""The least length of rows; in shorter ones, fewer sentences fill up what the others leave."""
+
+
+def row_length(max_length: int) -> int:
+    """The length of packed rows of a phase whose sentences have at most so many pieces."""
+    return max(SHORTEST, -(-max_length // STEP) * STEP)
+
+
+class PackedRow(NamedTuple):
+    """Sentences one behind the other, like a `Row` to all that counts its pieces."""
+
+    read: list[int]
+    labels: list[int]
+    lengths: list[tuple[int, int]]
+    """Of each sentence, how many ids are read, and how many labels there are."""
+
+
+def packed(rows: Iterable[Row]) -> PackedRow:
+    """Some sentences as one row."""
+    row = PackedRow([], [], [])
+    for read, labels in rows:
+        row.read.extend(read)
+        row.labels.extend(labels)
+        row.lengths.append((len(read), len(labels)))
+    return row
+
+
+# ---------------------------------------------------------------------------------------------
+# which sentences share a row
+
+
+class PackedBatches(Batches):
+    """`number` updates of as many packed rows as have at most `tokens` tokens on one side, of one epoch after the other.
+
+    All updates have the same number of rows. The last one of an epoch has empty ones where too few are left.
+    """
+
+    def __init__(self, rounds: Rounds, tokens: int, number: int, seed: int, length: int):
+        super().__init__(rounds, tokens, number, seed)
+        self.length, self.rows = length, tokens // length
+        if not self.rows:
+            raise InputError(
+                f"a packed row has {length} pieces, more than a batch of {tokens} tokens; raise batch_tokens or lower max_length"
+            )
+
+    def row(self, rows: Sequence[Row], chosen: Any) -> PackedRow:
+        """The packed row of the sentences with these numbers."""
+        return packed(rows[index] for index in chosen)
+
+    def cut(self, number: int) -> list[Any]:
+        """The updates of an epoch: the sentences' numbers for each of their rows.
+
+        Sentences are shuffled, packed within pools of some hundred updates, and the rows that come out are shuffled again.
+        """
+        if self._cut[0] != number:
+            rng = np.random.default_rng([self._seed, number])
+            sides = [lengths_of(self.epoch(number), side) for side in (0, 1)]
+            longest = max(int(side.max()) for side in sides)
+            if longest > self.length:
+                raise InputError(
+                    f"a row has {longest} pieces, more than packed rows of {self.length}; raise max_length, or set packed: false"
+                )
+            order = rng.permutation(len(sides[0]))
+            pool = max(1, int(100 * self._tokens / np.maximum(*sides).mean()))
+            made: list[list[int]] = []
+            for start in range(0, len(order), pool):
+                part = order[start : start + pool]
+                made += [part[chosen].tolist() for chosen in fitted(sides[0][part], sides[1][part], self.length)]
+            shuffled = [made[place] for place in rng.permutation(len(made))]
+            updates = [shuffled[start : start + self.rows] for start in range(0, len(shuffled), self.rows)]
+            updates[-1] += [[]] * (self.rows - len(updates[-1]))
+            self._cut = number, updates
+        return self._cut[1]
+
+
+def fitted(read: np.ndarray, labels: np.ndarray, length: int) -> list[list[int]]:
+    """Rows of so many places on either side, as sentences' numbers.
+
+    The longest sentence comes first. Each goes into the row with the least room that is enough.
+    """
+    rows: list[list[int]] = []
+    left: list[tuple[int, int]] = []
+    # rows by the room that they have on the side that has less
+    by_room: list[list[int]] = [[] for _ in range(length + 1)]
+    for at in np.argsort(-np.maximum(read, labels), kind="stable").tolist():
+        one, other = int(read[at]), int(labels[at])
+        room = next((room for room in range(max(one, other), length + 1) if by_room[room]), None)
+        if room is None:
+            row = len(rows)
+            rows.append([])
+            left.append((length, length))
+        else:
+            row = by_room[room].pop()
+        rows[row].append(at)
+        left[row] = left[row][0] - one, left[row][1] - other
+        by_room[min(left[row])].append(row)
+    return rows
+
+
+# ---------------------------------------------------------------------------------------------
+# tensors
+
+
+def collate_packed(rows: Sequence[Any], length: int, pad: int, decoder: bool = True, start: int | None = None) -> dict[str, Tensor]:
+    """A batch of packed rows, in all of which there are `length` places; `batches.collate` says what the ids are.
+
+    `segments` (rows × length) has the number of each piece's sentence in its row, 0 where there is none, and `positions` its place in the
+    sentence; `decoder_segments` and `decoder_positions` are those that the decoder reads. A row that is not packed is taken for an empty
+    one.
+    """
+    shape = len(rows), length
+    names = ("input_ids", "decoder_input_ids") if decoder else ("input_ids",)
+    batch = {name: np.full(shape, pad) for name in names} | {"labels": np.full(shape, -100)}
+    for side in ("", "decoder_") if decoder else ("",):
+        batch |= {f"{side}segments": np.zeros(shape, np.int64), f"{side}positions": np.zeros(shape, np.int64)}
+    for number, row in enumerate(rows):
+        if not isinstance(row, PackedRow):
+            continue
+        read = written = 0
+        for segment, (one, other) in enumerate(row.lengths, 1):
+            labels = np.array(row.labels[written : written + other])
+            batch["input_ids"][number, read : read + one] = row.read[read : read + one]
+            _count(batch, "", number, read, one, segment)
+            if decoder:
+                shifted = np.array(decoder_input(labels.tolist(), start))
+                ids = np.where(shifted < -100, unlearnt(shifted), shifted).clip(0)
+                batch["decoder_input_ids"][number, written : written + other] = ids
+                _count(batch, "decoder_", number, written, other, segment)
+            at = written if decoder else read
+            batch["labels"][number, at : at + other] = labels.clip(-100)
+            read, written = read + one, written + other
+    return {name: torch.from_numpy(ids) for name, ids in batch.items()}
+
+
+def _count(batch: dict[str, np.ndarray], side: str, row: int, at: int, length: int, segment: int) -> None:
+    batch[f"{side}segments"][row, at : at + length] = segment
+    batch[f"{side}positions"][row, at : at + length] = np.arange(length)
+
+
+# ---------------------------------------------------------------------------------------------
+# the network
+
+
+def check_packs(network: Any) -> None:
+    """Raise `InputError` for a network of a family that is not known to take packed rows."""
+    family = family_of(network.config)
+    if not family.restarts:
+        raise InputError(f"training.packed: it is not known how {family.title} counts positions anew in a row; leave it out")
+
+
+@contextmanager
+def packed_forward(network: Any) -> Iterator[None]:
+    """Context in which `network` reads batches of `collate_packed` as well."""
+    family, whole = family_of(network.config), network.forward
+    restarts = family.restarts
+    assert restarts  # as `check_packs` says
+
+    def forward(segments: Tensor | None = None, **inputs: Any) -> Any:
+        if segments is None:
+            return whole(**inputs)
+        read, positions = inputs.pop("input_ids"), inputs.pop("positions")
+        own = same(segments, segments)
+        if not family.decoder:
+            with restarts(network, positions) as more:
+                return whole(input_ids=read, attention_mask=own, **more, **inputs)
+        written = inputs.pop("decoder_segments")
+        # no sentence is at the places that are left, and something must be seen there
+        crossed = same(written, segments) | (written == 0)[:, None, :, None]
+        causal = same(written, written).tril()
+        with restarts(network, positions, inputs.pop("decoder_positions")) as more:
+            encoded = network.get_encoder()(input_ids=read, attention_mask=own, **more)
+            return whole(encoder_outputs=encoded, attention_mask=crossed, decoder_attention_mask=causal, **inputs)
+
+    with with_forward(network, forward):
+        yield
+
+
+def same(asking: Tensor, asked: Tensor) -> Tensor:
+    """The mask (rows × 1 × asking × asked) of places with the same number of a sentence."""
+    return (asking[:, :, None] == asked[:, None, :])[:, None]
