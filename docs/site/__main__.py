@@ -24,7 +24,7 @@ PARTS = {
     "Begin": ["docs/howto", "docs/recipes"],
     "Look up": ["docs/configuration/index", "docs/errors", "docs/glossary", "docs/mapping"],
     "Extend": ["docs/extend", "docs/reference", "CONTRIBUTING", "docs/design"],
-    "Results": ["docs/results", "docs/reproduce"],
+    "Results": ["docs/results", "docs/reproduce", "docs/review"],
     "Run": ["docs/slurm", "docs/reliability", "docs/performance", "CHANGELOG"],
 }
 """Part of the navigation → its pages; a page that stands in none is an error of the build."""

@@ -31,6 +31,11 @@ def markdown(rows: list[list[str]]) -> str:
 
 def latex(rows: list[list[str]]) -> str:
     """A LaTeX tabular with the rules of the package booktabs."""
-    head, *body = [" & ".join(cell.translate(_LATEX) for cell in row) + r" \\" for row in rows]
+    head, *body = [" & ".join(map(escaped, row)) + r" \\" for row in rows]
     columns = "l" + "r" * (len(rows[0]) - 1)
     return "\n".join([rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule", r"\end{tabular}"])
+
+
+def escaped(text: str) -> str:
+    """A text as LaTeX prints it."""
+    return text.translate(_LATEX)

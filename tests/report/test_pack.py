@@ -1,0 +1,130 @@
+"""A run in one file: what is packed, and tables that are made again from it."""
+
+import contextlib
+import json
+import shutil
+import zipfile
+
+import pytest
+from invented import configuration, put, results
+
+from workflow_scripts import registry
+from workflow_scripts.report import pack
+from workflow_scripts.report.__main__ import write_report
+from workflow_scripts.run.config import dumped
+from workflow_scripts.stage import InputError
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A folder with a run of two seeds whose scores belong to its sentences, and its pack."""
+    folder = tmp_path_factory.mktemp("finished")
+    run = folder / "run"
+    root, config = results(run / "results", seeds=(1, 2)), configuration(seeds=(1, 2))
+    put(root / "configuration.json", dumped(config))
+    put(root / "lexicons/help.de-en/own/de.vec", "a file that no table needs")
+    with contextlib.chdir(run):
+        pack.compute(root.relative_to(run), config)
+        write_report(root, root / "report.html", root / "scores.tsv", config, tables=(root / "comparisons.tsv",))
+        pack.write(folder / "run.zip")
+    return folder
+
+
+@pytest.fixture
+def packed(finished, tmp_path, monkeypatch):
+    """A copy of the run, in which the test is, and of its pack."""
+    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path / "run")
+    return tmp_path / "run.zip"
+
+
+def changed(path, **contents):
+    """The pack with other contents of some files (`None`: without them), and with the checksums of these where they are given."""
+    with zipfile.ZipFile(path) as file:
+        found = {name: file.read(name) for name in file.namelist()} | contents
+    other = path.with_name("other.zip")
+    with zipfile.ZipFile(other, "w") as file:
+        for name, content in found.items():
+            if content is not None:
+                file.writestr(name, content)
+    return other
+
+
+def test_a_pack_has_what_tables_and_tests_need(packed):
+    with zipfile.ZipFile(packed) as file:
+        names, said = set(file.namelist()), json.loads(file.read("pack.json"))
+    needed = {"configuration.json", "scores.tsv", "comparisons.tsv", "report.html", "corpora/help.de-en/test/pages.en"}
+    needed |= {f"runs/demo/csr/seed{seed}/{name}" for seed in (1, 2) for name in ("pages.hyp", "pages.scores.json", "finetune/curve.tsv")}
+    assert names >= {f"results/{name}" for name in needed} | {"envs/requirements.txt", "pack.json"}
+    assert not [name for name in names if name.endswith(".vec")] and {*said["files"]} == names - {"pack.json"}
+    assert len(said["files"]["results/scores.tsv"]["sha256"]) == 64 and "commit" in said["provenance"] and said["processor"]
+
+
+def test_the_same_run_gives_the_same_pack(packed, tmp_path):
+    pack.write(tmp_path / "again.zip")
+    assert (tmp_path / "again.zip").read_bytes() == packed.read_bytes()
+
+
+@pytest.mark.parametrize("stored", [False, True])
+def test_tables_are_made_again(packed, tmp_path, capsys, stored):
+    pack.rebuild(packed, tmp_path / "new", stored=stored)
+    said = capsys.readouterr().out
+    assert "All tables are the same" in said and ("as stored" if stored else "from the sentences") in said
+    for name in ("scores.tsv", "comparisons.tsv"):
+        assert (tmp_path / f"new/rebuilt/{name}").read_bytes() == (tmp_path / f"run/results/{name}").read_bytes()
+    assert (tmp_path / "new/rebuilt/report.html").exists() and (tmp_path / "new/rebuilt/translations/demo.pages.html").exists()
+
+
+def test_scores_that_are_not_those_of_the_sentences_are_found(tmp_path, monkeypatch):
+    run = tmp_path / "run"
+    root, config = results(run / "results"), configuration()  # whose scores are invented
+    put(root / "configuration.json", dumped(config))
+    monkeypatch.chdir(run)
+    write_report(root, root / "report.html", root / "scores.tsv", config)
+    pack.write(tmp_path / "run.zip")
+    pack.rebuild(tmp_path / "run.zip", tmp_path / "as-stored", stored=True)
+    with pytest.raises(InputError, match=r"scores\.tsv: \d+ of \d+ lines differ; line 2 was .*20\.0.* and is "):
+        pack.rebuild(tmp_path / "run.zip", tmp_path / "new")
+
+
+def test_a_pack_that_was_changed_is_refused(packed, tmp_path):
+    scores = "results/scores.tsv"
+    for content, said in (("", "has another checksum"), (None, "in the pack or in its list")):
+        with pytest.raises(InputError, match=f"{scores}.*{said}"):
+            pack.rebuild(changed(packed, **{scores: content}), tmp_path / "new")
+    with pytest.raises(InputError, match="would lie outside"):
+        pack.rebuild(changed(packed, **{"../escaped": ""}), tmp_path / "outside")
+    assert not (tmp_path / "escaped").exists() and not (tmp_path / "new").exists()
+
+
+def test_what_is_no_pack_or_no_finished_run_is_said(packed, tmp_path):
+    (tmp_path / "text.zip").write_text("no zip", encoding="utf-8")
+    for path, said in (("text.zip", "is no pack of a run"), ("gone.zip", "no such file")):
+        with pytest.raises(InputError, match=said):
+            pack.rebuild(tmp_path / path, tmp_path / "new")
+    with pytest.raises(InputError, match="is there already"):
+        pack.rebuild(packed, tmp_path / "run")
+    with pytest.raises(InputError, match="a finished run is packed"):
+        pack.write(tmp_path / "x.zip", results=tmp_path)
+
+
+def test_plugins_are_packed_and_loaded_only_where_it_is_said(packed, tmp_path):
+    run = tmp_path / "run"
+    put(run / "mine.py", 'from crossgap import noise\n\n\n@noise("packed", label="p", asks="?")\ndef f(words):\n    return words\n')
+    config = json.loads((run / "results/configuration.json").read_text(encoding="utf-8")) | {"plugins": ["mine.py"]}
+    put(run / "results/configuration.json", json.dumps(config))
+    pack.write(tmp_path / "with.zip")
+    registry.forget_plugins()  # as a new process
+    with pytest.raises(InputError, match=r"brings plugins, which are code \(mine\.py\)"):
+        pack.rebuild(tmp_path / "with.zip", tmp_path / "without")
+    shutil.rmtree(tmp_path / "without")
+    pack.rebuild(tmp_path / "with.zip", tmp_path / "without", stored=True, trusted=True)
+    registry.forget_plugins()
+
+
+def test_a_file_of_the_run_that_lies_elsewhere_is_refused(packed, tmp_path):
+    put(tmp_path / "else.py", "")
+    config = configuration()
+    config.plugins = [str(tmp_path / "else.py")]
+    with pytest.raises(InputError, match=r"else\.py: lies outside of the folder of the run"):
+        pack._beside(config)

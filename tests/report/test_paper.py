@@ -1,0 +1,60 @@
+"""The tables of a run as LaTeX, made of its two tables of numbers."""
+
+import pytest
+
+from workflow_scripts.report import paper
+from workflow_scripts.report.__main__ import COMPARISONS_HEADER, SCORES_HEADER
+from workflow_scripts.stage import InputError
+
+
+@pytest.fixture
+def tables(tmp_path):
+    """The two tables of an experiment with two arms and two seeds; a distance, which no test compares, is in the first one."""
+    scores = [
+        ("demo", "translation", "help", "pages", "de-en", arm, seed, metric, value, f"{metric.lower()}|v:2", "", "", "")
+        for arm, metric, values in (
+            ("finetune", "BLEU", (14.0, 14.5)),
+            ("csr_1", "BLEU", (17.0, 17.25)),
+            ("finetune", "chrF", (40.0, 40.0)),
+            ("csr_1", "chrF", (39.0, 39.5)),
+        )
+        for seed, value in zip((1, 2), values, strict=True)
+    ]
+    scores.append(("demo", "translation", "help", "", "de-en", "csr_1", 1, "distance_pairs", 9.5, "X </s> LANG", "", "", ""))
+    comparisons = [
+        ("demo", "pages", "BLEU", "csr_1", "finetune", 2, 2.875, 2.25, 3.5, 2.0, 3.75, 0.002, 0.001),
+        ("demo", "pages", "chrF", "csr_1", "finetune", 2, -0.75, -1.5, -0.25, -2, 1, 0.03, 0.02),
+    ]
+    for name, header, rows in (("scores", SCORES_HEADER, scores), ("comparisons", COMPARISONS_HEADER, comparisons)):
+        lines = ["\t".join(map(str, row)) for row in (header, *rows)]
+        (tmp_path / f"{name}.tsv").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return tmp_path
+
+
+def made(folder):
+    paper.main(folder / "table.tex", folder / "scores.tsv", folder / "comparisons.tsv")
+    return (folder / "table.tex").read_text(encoding="utf-8")
+
+
+def test_a_row_has_the_mean_and_the_difference_from_the_baseline(tables):
+    lines = made(tables).splitlines()
+    assert r" & BLEU & difference & chrF & difference \\" in lines and lines.count(r"\begin{table}") == 1
+    assert r"finetune & 14.25 &  & 40.00 &  \\" in lines
+    assert r"csr\_1 & 17.12 & +2.88 [+2.25, +3.50] $^\ddagger$ & 39.25 & $-$0.75 [$-$1.50, $-$0.25] $^\dagger$ \\" in lines
+
+
+def test_the_legend_says_what_is_covered_and_how_it_was_computed(tables):
+    text = made(tables)
+    assert "means of 2 seed(s). Differences from finetune with 95 \\% intervals over training seeds and test sentences" in text
+    assert "corrected for all comparisons (Holm)" in text and "BLEU: bleu|v:2; chrF: chrf|v:2" in text
+    comparisons = tables / "comparisons.tsv"
+    comparisons.write_text(comparisons.read_text(encoding="utf-8").replace("finetune\t2\t", "finetune\t1\t"), encoding="utf-8")
+    assert "another training may differ" in made(tables)
+
+
+def test_tables_that_do_not_belong_together_are_refused(tables):
+    with pytest.raises(InputError, match=r"gone\.tsv: no such file; a finished run has it"):
+        paper.main(tables / "table.tex", tables / "gone.tsv", tables / "comparisons.tsv")
+    (tables / "comparisons.tsv").write_text("\t".join(COMPARISONS_HEADER) + "\n", encoding="utf-8")
+    with pytest.raises(InputError, match="compares nothing that"):
+        made(tables)

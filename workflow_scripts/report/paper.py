@@ -1,0 +1,92 @@
+"""paper: the tables of a finished run as LaTeX, with differences, intervals, markers, what they cover, and the metrics' signatures.
+
+It reads `scores.tsv` and `comparisons.tsv` alone, so that a table of a paper can be made from a pack or on a laptop.
+"""
+
+import csv
+import statistics
+from collections.abc import Iterable
+from pathlib import Path
+
+from workflow_scripts.evidence.metric import decimals
+from workflow_scripts.report.tables import escaped, latex
+from workflow_scripts.stage import InputError, atomic, run
+
+Rows = list[dict[str, str]]
+
+
+def main(output: Path, scores: Path = Path("results/scores.tsv"), comparisons: Path = Path("results/comparisons.tsv")) -> None:
+    """Write a table for each experiment and test set: the mean over the seeds, and the difference from the baseline.
+
+    Args:
+        output: The file to write, a .tex that needs the package booktabs.
+        scores: The run's table of scores.
+        comparisons: The run's table of differences between arms.
+    """
+    measured, compared = _rows(scores), _rows(comparisons)
+    tested = dict.fromkeys((row["experiment"], row["testset"]) for row in measured if row["testset"] and row["metric"] in _tested(compared))
+    if not tested:
+        raise InputError(f"{comparisons}: compares nothing that {scores} has a score of; both come from one run")
+    with atomic(output) as file:
+        for experiment, testset in tested:
+            mine = [row for row in measured if (row["experiment"], row["testset"]) == (experiment, testset)]
+            theirs = [row for row in compared if (row["experiment"], row["testset"]) == (experiment, testset)]
+            file.write(table(mine, theirs))
+
+
+def table(scores: Rows, comparisons: Rows) -> str:
+    """The table of one test set: a row for each arm, and for each metric its score and the difference from the first arm."""
+    arms = list(dict.fromkeys(row["arm"] for row in scores))
+    metrics = [metric for metric in dict.fromkeys(row["metric"] for row in scores) if metric in _tested(comparisons)]
+    baseline = next(arm for arm in arms if any(row["other"] == arm for row in comparisons))
+    against = {(row["arm"], row["metric"]): row for row in comparisons if row["other"] == baseline}
+    rows = [["", *(head for metric in metrics for head in (metric, "difference"))]]
+    for arm in arms:
+        values = {metric: [float(r["value"]) for r in scores if (r["arm"], r["metric"]) == (arm, metric)] for metric in metrics}
+        if any(values.values()):
+            rows.append([arm, *(cell for metric in metrics for cell in (_mean(values[metric], metric), _gain(against, arm, metric)))])
+    seeds = sorted({int(row["seeds"]) for row in comparisons})
+    covers = "training seeds and test sentences" if seeds[-1] > 1 else "test sentences alone; another training may differ"
+    legend = (
+        f"{scores[0]['direction'] or scores[0]['task']}, test set {scores[0]['testset']}; means of {' or '.join(map(str, seeds))} seed(s). "
+        f"Differences from {baseline} with 95 % intervals over {covers}. † p < 0.05, ‡ p < 0.01, corrected for all comparisons (Holm). "
+        + "; ".join(f"{metric}: {signature}" for metric, signature in _signatures(scores, metrics))
+    )
+    body = latex(rows)
+    return f"\\begin{{table}}\n\\centering\n{body}\n\\caption{{{escaped(legend)}}}\n\\end{{table}}\n\n"
+
+
+def _mean(values: list[float], metric: str) -> str:
+    return f"{statistics.fmean(values):.{decimals(metric) or 2}f}" if values else "–"
+
+
+def _gain(against: dict[tuple[str, str], dict[str, str]], arm: str, metric: str) -> str:
+    """The difference, its interval, and a marker where p is small."""
+    if (row := against.get((arm, metric))) is None:
+        return ""
+    places = decimals(metric) or 2
+    shown = [f"{float(row[key]):+.{places}f}".replace("-", "−") if row[key] else "" for key in ("difference", "low", "high")]
+    p = float(row["p"] or 1)
+    interval = f" [{shown[1]}, {shown[2]}]" if shown[1] else ""
+    return f"{shown[0]}{interval}{' ‡' if p < 0.01 else ' †' if p < 0.05 else ''}"
+
+
+def _signatures(scores: Rows, metrics: list[str]) -> Iterable[tuple[str, str]]:
+    """Each metric with what it says of how it was computed."""
+    return dict.fromkeys((row["metric"], row["signature"]) for row in scores if row["metric"] in metrics and row["signature"])
+
+
+def _tested(comparisons: Rows) -> set[str]:
+    return {row["metric"] for row in comparisons}
+
+
+def _rows(path: Path) -> Rows:
+    try:
+        with open(path, encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file, delimiter="\t"))
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file; a finished run has it (snakemake --cores all), or name it") from None
+
+
+if __name__ == "__main__":
+    run(main)
