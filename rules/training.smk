@@ -33,7 +33,7 @@ rule pretext:
         from_scratch=of(arms.from_scratch),
         checkpoints="results/runs/{experiment}/{arm}/seed{seed}/{phase}/checkpoints",
         choice=lambda w, input: flags(input, "choice"),
-        chain=lambda w: [] if w.phase == "pretext" else ["--phase", w.phase],
+        chain=of(arms.phase_flags),
         keep_diverged=of(arms.keep_diverged),
         settings=of(arms.phase_settings),
     shell:

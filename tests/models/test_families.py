@@ -136,7 +136,8 @@ def works(folder, tmp_path, engines):
         scores = network(**batch).logits[0].log_softmax(dim=-1).gather(1, torch.tensor(target)[:, None]).flatten()
     loss = dev_loss(network, codec, [Dev([(row, target)], "en")])
     assert loss == pytest.approx(-float(scores.mean()), abs=1e-4)
-    converted = ctranslate2.Translator(str(convert(model, codec, tmp_path / "converted")), compute_type="float32")
+    convert(model, codec, tmp_path / "converted")
+    converted = ctranslate2.Translator(str(tmp_path / "converted"), compute_type="float32")
     tokens = [codec.tokenizer.convert_ids_to_tokens(ids) for ids in (row, target[:-1])]
     (by_ctranslate2,) = converted.score_batch([tokens[0]], [tokens[1]])
     assert sum(by_ctranslate2.log_probs) == pytest.approx(float(scores.sum()), abs=1e-2)

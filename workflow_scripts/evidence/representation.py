@@ -84,7 +84,7 @@ def main(
     rows = [read_rows(path, code, codec, network, settings.sentences) for path, code in zip((source, target), languages, strict=True)]
     if len(rows[0]) != len(rows[1]):
         raise InputError(f"{source} has {len(rows[0])} lines, {target} {len(rows[1])}; they must be aligned")
-    layers, kept = measure(network, codec.tokenizer.pad_token_id, rows, settings)
+    layers, kept = measure(network, codec.pad, rows, settings)
     with atomic(vectors, "wb") as file:
         np.savez_compressed(file, source=kept[0].astype(np.float16), target=kept[1].astype(np.float16))
     depth = getattr(network.config, codec.form.size["layers"]) + 1
@@ -102,7 +102,7 @@ def main(
     if unaligned:
         sides = zip(unaligned, languages, strict=True)
         more = [read_rows(path, code, codec, network, settings.sentences, aligned=False) for path, code in sides]
-        centres = [mean_vector(network, codec.tokenizer.pad_token_id, side, settings.batch_tokens) for side in more]
+        centres = [mean_vector(network, codec.pad, side, settings.batch_tokens) for side in more]
         report["unaligned"] = {
             "means": float(np.linalg.norm(centres[0] - centres[1])),
             "sentences": [len(side) for side in more],

@@ -162,7 +162,7 @@ def hidden_states(half: Half, rows: list[list[int]]) -> torch.Tensor:
     """The states of a batch (layers × rows × length × width), the embeddings first."""
     network: Any = half.network
     batch: list[Row] = [(row, row) for row in rows]
-    tensors = collate(batch, half.codec.tokenizer.pad_token_id, half.side == "decoder", half.codec.start)
+    tensors = collate(batch, half.codec.pad, half.side == "decoder", half.codec.start)
     tensors = {name: value.to(network.device) for name, value in tensors.items() if name != "labels"}
     if not half.form.decoder:
         return torch.stack(network(**tensors, output_hidden_states=True).hidden_states)
@@ -182,10 +182,10 @@ def pooling_weights(half: Half, rows: list[list[int]], pooling: str) -> torch.Te
 
 def _text(half: Half, row: list[int]) -> slice:
     """Where the text's own pieces are; in the decoder all of a row is turned by one place. A row without text is taken as a whole."""
-    before = half.form.row.index("text")
+    before, behind = half.codec.around
+    after = len(row) - behind
     if half.side == "decoder":
-        before += 1
-    after = before + len(row) - (len(half.form.row) - 1)
+        before, after = before + 1, after + 1
     return slice(before, after) if after > before else slice(0, len(row))
 
 

@@ -13,6 +13,7 @@ import torch
 
 from workflow_scripts import registry
 from workflow_scripts.limits import Natural, Positive
+from workflow_scripts.models.families import UNLIMITED, longest_row
 from workflow_scripts.models.reading import unknown_in
 from workflow_scripts.models.search import Hypothesis
 from workflow_scripts.models.tokenisation import Codec, load_codec
@@ -92,7 +93,7 @@ def main(
     if outputs := [path for path in (hypotheses, n_best) if path and (path.is_dir() or path.resolve() == source.resolve())]:
         raise InputError(f"{outputs[0]}: is {'a folder' if outputs[0].is_dir() else 'the source'}; name a file that is to be written")
     codec = load_codec(model, documents)
-    if not (codec.form.decoder or own):
+    if not (codec.form.writes or own):
         raise InputError(f"{model}: is an encoder ({codec.form.title}), which writes no text; name a model that has learnt to write")
     codec.fallback = learnt_from
     with translator(model, codec, threads, settings, prompts, seed) as translate:
@@ -117,6 +118,28 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
+def longest_source(codec: Codec, config: Any, settings: Decoding) -> int:
+    """The longest source that a model of this configuration can read, in pieces.
+
+    A decoder has the prompt and the answer in one row. Raises `InputError` where an answer leaves no room for a source.
+    """
+    positions = longest_row(config)
+    if not codec.form.causal or positions == UNLIMITED:
+        return positions
+    frame = codec.frame(("en", "en"))
+    longest = positions - settings.max_length - len(frame.prompt([])) - SPARE
+    if longest < SPARE:
+        raise InputError(
+            f"decoding.max_length: an answer of {settings.max_length} pieces leaves no room for a source in the {positions} positions of "
+            "the model; lower it"
+        )
+    return longest
+
+
+SPARE = 16
+"""Pieces by which the names of languages in a prompt may differ, and the shortest source that there is room for."""
+
+
 class Translate:
     """What translates: lines, their language and that to write in, and how many hypotheses are wanted → the best ones of each line.
 
@@ -133,13 +156,13 @@ class Translate:
     def __call__(self, lines: list[str], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
         """The best hypotheses of each line."""
         numbers = [number for number, line in enumerate(lines, 1) if not is_blank(line)]
-        pieces = self._codec.pieces([lines[number - 1] for number in numbers], sys.maxsize)
+        pieces = self._codec.pieces(self._codec.behind_blank([lines[number - 1] for number in numbers]), sys.maxsize)
         kept = [self._codec.within(ids, self._longest) for ids in pieces]
         cut = [number for number, some, whole in zip(numbers, kept, pieces, strict=True) if len(some) < len(whole)]
         lacking = unknown_in(self._codec, lines)
         unknown = {languages[0]: {"share": lacking.share, "word": lacking.word}}
         self.about = {"longest": self._longest, "too_long": cut, "unknown": unknown}
-        written = iter(self._write(self._codec.framed(kept, languages[0]), languages, n_best) if kept else [])
+        written = iter(self._write(self._codec.asked(kept, languages), languages, n_best) if kept else [])
         return [[Hypothesis(0.0, "")] if is_blank(line) else next(written) for line in lines]
 
     def warn(self, what: Path | str) -> None:

@@ -83,9 +83,9 @@ def by_batch(
         import torch
 
         from workflow_scripts.device import without_gradients
-        from workflow_scripts.models.decoding import Translate
+        from workflow_scripts.models.decoding import Translate, longest_source
         from workflow_scripts.models.engines import loaded
-        from workflow_scripts.models.families import longest_output, longest_row
+        from workflow_scripts.models.families import longest_output
         from workflow_scripts.models.search import Hypothesis, padded_batches, without_penalties_of_its_own
 
         own = own_settings(registry.entry("engine", name), settings.engine_settings)
@@ -109,6 +109,6 @@ def by_batch(
                     found[place] = [Hypothesis(float("nan"), text)]
             return found
 
-        yield Translate(codec, longest_row(network.config), write)
+        yield Translate(codec, longest_source(codec, network.config, settings), write)
 
     return opened

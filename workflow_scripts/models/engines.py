@@ -9,19 +9,21 @@ import json
 import math
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from workflow_scripts.device import pick_device
-from workflow_scripts.models.decoding import Decoding, Translate, computed_in
+from workflow_scripts.models.decoding import Decoding, Translate, computed_in, longest_source
 from workflow_scripts.models.engine import register_engine
-from workflow_scripts.models.families import longest_output, longest_row
+from workflow_scripts.models.families import longest_output
 from workflow_scripts.models.search import Hypothesis, beam_search
+from workflow_scripts.models.templates import ends_of
 from workflow_scripts.models.tokenisation import Codec, ids_needed
-from workflow_scripts.stage import InputError
+from workflow_scripts.stage import InputError, in_one_line
 
 
 def loaded(model: Path, codec: Codec, settings: Decoding) -> Any:
@@ -46,7 +48,7 @@ def with_huggingface(model: Path, codec: Codec, threads: int, settings: Decoding
     def translate(rows: list[list[int]], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
         return beam_search(network, codec, rows, languages[1], settings.beam_size, n_best, tokens=settings.batch_tokens, **lengths)
 
-    yield Translate(codec, longest_row(network.config), translate)
+    yield Translate(codec, longest_source(codec, network.config, settings), translate)
 
 
 @contextlib.contextmanager
@@ -62,40 +64,110 @@ def with_ctranslate2(model: Path, codec: Codec, threads: int, settings: Decoding
     if compute_type == "auto":
         halves = device == "cuda" and "float16" in ctranslate2.get_supported_compute_types(device)
         compute_type = "float16" if halves else "float32"
-    tokenizer, config = codec.tokenizer, AutoConfig.from_pretrained(model)
+    config = AutoConfig.from_pretrained(model)
+    longest = min(settings.max_length, longest_output(config))
     with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
-        converted = convert(model, codec, Path(folder) / "model")
+        known = convert(model, codec, Path(folder) / "model")
         # one thread per batch is faster than several threads on one batch; the weights are shared
         parallel = {"inter_threads": threads or torch.get_num_threads(), "intra_threads": 1} if device == "cpu" else {}
+        kind = ctranslate2.Generator if codec.form.causal else ctranslate2.Translator
         try:
-            loaded = ctranslate2.Translator(str(converted), device=device, compute_type=compute_type, **parallel)
+            loaded = kind(str(Path(folder) / "model"), device=device, compute_type=compute_type, **parallel)
         except ValueError as error:
             raise InputError(f"decoding.compute_type {compute_type} on {device}: {error}; set it to auto") from None
+        searched = {
+            "beam_size": settings.beam_size,
+            "length_penalty": settings.length_penalty,
+            "max_batch_size": settings.batch_tokens,
+            "batch_type": "tokens",
+        }
+        if known:
+            check_converted(loaded, known, model)
+            write = partial(continued_by, loaded, codec, searched | {"min_length": settings.min_length, "max_length": longest})
+        else:
+            lengths = {"min_decoding_length": settings.min_length, "max_decoding_length": longest}
+            write = partial(translated_by, loaded, codec, searched | lengths)
+        yield Translate(codec, longest_source(codec, config, settings), write)
 
-        def translate(rows: list[list[int]], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
-            # a decoder that starts with another piece than a tag knows its language by its finetuning alone
-            tag = [] if codec.form.starts_with else [tokenizer.convert_ids_to_tokens(codec.tag(languages[1]))]
-            sources = [tokenizer.convert_ids_to_tokens(row) for row in rows]
-            results = loaded.translate_batch(
-                sources,
-                target_prefix=[tag] * len(sources),
-                suppress_sequences=[[piece] for piece in made_up_pieces(codec)] or None,
-                max_input_length=0,  # the rows are as long as the model allows; by default all are cut to 1,024 pieces
-                beam_size=settings.beam_size,
-                length_penalty=settings.length_penalty,
-                min_decoding_length=settings.min_length,
-                max_decoding_length=min(settings.max_length, longest_output(config)),
-                max_batch_size=settings.batch_tokens,
-                batch_type="tokens",
-                num_hypotheses=n_best,
-                return_scores=n_best > 1,
-            )
-            flat = codec.decode([tokenizer.convert_tokens_to_ids(tokens) for result in results for tokens in result.hypotheses])
-            scores = [score for result in results for score in (result.scores or [math.nan] * n_best)]
-            ranked = [Hypothesis(score, text) for score, text in zip(scores, flat, strict=True)]
-            return [ranked[start : start + n_best] for start in range(0, len(ranked), n_best)]
 
-        yield Translate(codec, longest_row(config), translate)
+def translated_by(
+    loaded: Any, codec: Codec, searched: dict[str, Any], rows: list[list[int]], languages: tuple[str, str], n_best: int
+) -> list[list[Hypothesis]]:
+    """What a converted encoder-decoder writes of the rows that its encoder reads."""
+    tokenizer = codec.tokenizer
+    # a decoder that starts with another piece than a tag knows its language by its finetuning alone
+    tag = [] if codec.form.starts_with else [tokenizer.convert_ids_to_tokens(codec.tag(languages[1]))]
+    results = loaded.translate_batch(
+        [tokenizer.convert_ids_to_tokens(row) for row in rows],
+        target_prefix=[tag] * len(rows),
+        suppress_sequences=[[piece] for piece in made_up_pieces(codec)] or None,
+        max_input_length=0,  # the rows are as long as the model allows; by default all are cut to 1,024 pieces
+        num_hypotheses=n_best,
+        return_scores=n_best > 1,
+        **searched,
+    )
+    return _ranked(codec, [[tokenizer.convert_tokens_to_ids(one) for one in each.hypotheses] for each in results], results)
+
+
+def continued_by(
+    loaded: Any, codec: Codec, searched: dict[str, Any], rows: list[list[int]], languages: tuple[str, str], n_best: int
+) -> list[list[Hypothesis]]:
+    """What a converted decoder writes behind these prompts, up to the end of a line."""
+    results = loaded.generate_batch(
+        [codec.tokenizer.convert_ids_to_tokens(row) for row in rows],
+        suppress_sequences=[[piece] for piece in made_up_pieces(codec)] or None,
+        end_token=ends_of(codec.tokenizer),
+        return_end_token=True,  # a piece with a line break may begin with the last of the answer
+        include_prompt_in_result=False,
+        num_hypotheses=n_best,
+        return_scores=n_best > 1,
+        **searched,
+    )
+    return _ranked(codec, [each.sequences_ids for each in results], results)
+
+
+def _ranked(codec: Codec, written: list[list[list[int]]], results: Any) -> list[list[Hypothesis]]:
+    scores = [each.scores or [math.nan] * len(some) for each, some in zip(results, written, strict=True)]
+    return [[Hypothesis(*one) for one in zip(own, codec.decode(some), strict=True)] for own, some in zip(scores, written, strict=True)]
+
+
+CLOSE = 0.05
+"""By how much a logarithmic probability of a converted decoder may differ from that of transformers; half precision differs by less."""
+
+
+class Probe(NamedTuple):
+    """A prompt, and what a network of transformers makes of it."""
+
+    pieces: list[str]
+    logarithms: torch.Tensor
+    """Of the probability of each piece at each place (places × vocabulary)."""
+
+
+@torch.no_grad()
+def probe(network: Any, codec: Codec) -> Probe:
+    """What a decoder makes of a prompt before it is converted, which takes it to pieces."""
+    ids = codec.frame(("en", "de")).prompt(codec.pieces(codec.behind_blank(["One sentence in another language."]), 64)[0])
+    pieces = codec.tokenizer.convert_ids_to_tokens(ids)
+    return Probe(pieces, network(torch.tensor([ids])).logits[0].float().log_softmax(-1))
+
+
+def check_converted(loaded: Any, known: Probe, model: Path) -> None:
+    """Compare a converted decoder with the network that it was made of.
+
+    CTranslate2 converts some decoders without an error and not quite right. Raises `InputError` where it has.
+    """
+    import numpy as np
+    from ctranslate2 import DataType, Device
+
+    found = loaded.forward_batch([known.pieces], return_log_probs=True).to(DataType.float32).to_device(Device.cpu)
+    # of pieces that nobody would write the precision does not matter
+    likely = known.logarithms > math.log(1e-4)
+    differs = torch.from_numpy(np.array(found))[0, :, : known.logarithms.shape[1]] - known.logarithms
+    if (worst := float(differs.abs()[likely].max())) > CLOSE:
+        raise InputError(
+            f"{model}: CTranslate2 does not convert it quite right, its probabilities differ by {worst:.2f} nats; set decoding.engine: "
+            "huggingface"
+        )
 
 
 def why_not_on_gpu() -> str:
@@ -127,8 +199,10 @@ def made_up_pieces(codec: Codec) -> dict[str, int]:
     return {f"<made up {number}>": number for number in range(ids_needed(codec.tokenizer)) if number not in there}
 
 
-def convert(model: Path, codec: Codec, folder: Path) -> Path:
-    """The model in CTranslate2's format.
+def convert(model: Path, codec: Codec, folder: Path) -> Probe | None:
+    """Write the model in CTranslate2's format; returns what a decoder must make of a prompt.
+
+    Raises `InputError` for a network that CTranslate2 does not know.
 
     The converter takes the network and the vocabulary as they are here: weights are checked, and embeddings without a piece are left out
     (`networks.without_filler`). It counts on a piece for each id; where a tokenizer leaves an id out, one is made up that is never written
@@ -150,19 +224,26 @@ def convert(model: Path, codec: Codec, folder: Path) -> Path:
             network = without_filler(read_weights(model_class, model_name_or_path, new_head=False, **settings), tokenizer)
             for name, value in codec.form.converted.items():
                 setattr(network.config, name, value)
+            self.known = probe(network, codec) if codec.form.causal else None
             return network
 
         def load_tokenizer(self, *_: Any, **__: Any) -> Any:
             return vocabulary
 
-    Converter(str(model)).convert(str(folder), force=True)
+    converter = Converter(str(model))
+    try:
+        converter.convert(str(folder), force=True)
+    except (ValueError, NotImplementedError) as error:
+        raise InputError(f"{model}: CTranslate2 cannot convert it ({in_one_line(error)}); set decoding.engine: huggingface") from None
+    if converter.known:
+        return converter.known
     file = folder / "config.json"
     config = json.loads(file.read_text(encoding="utf-8"))
     config["bos_token"] = config.get("bos_token") or "<s>"
     first = codec.tokenizer.convert_ids_to_tokens(codec.start) if codec.start is not None else None
     config["decoder_start_token"] = codec.tokenizer.eos_token if codec.form.starts_with_end else first
     file.write_text(json.dumps(config), encoding="utf-8")
-    return folder
+    return None
 
 
 register_engine("huggingface", with_huggingface, label="generate", ranks=True)

@@ -14,11 +14,12 @@ family       encoder reads       decoder starts      labels
 ``mt5``      ``X </s>``          ``<pad> Y``         ``Y </s>``
 ``xlmr``     ``<s> X </s>``      (no decoder)        (as the encoder reads)
 ``mbert``    ``[CLS] X [SEP]``   (no decoder)        (as the encoder reads)
+``decoder``  (no encoder)        ``<bos> PROMPT Y``  ``Y <eos>``
 ===========  ==================  ==================  ======================
 
 The decoder's input is the labels rotated by one place to the right; of `mt5` it starts with padding instead. `bart` is the form that XLM-R
 and VECO take to write text (`conversion`); `<s>` stands in the place of a tag, so nothing tells it which language to write but its
-finetuning.
+finetuning. A `decoder` is a model without an encoder (Gemma, Llama, Qwen, …); `templates` has its prompts.
 """
 
 import difflib
@@ -93,6 +94,10 @@ class Family(registry.Entry):
     """One of these files has the pieces of a vocabulary."""
     maker: makers.Maker | None = None
     """How a small model of it is made; None where the run makes none."""
+    causal: bool = False
+    """Whether it is a decoder alone, which reads and writes with the same layers. Its layers count as the encoder's where it reads."""
+    recognises: Callable[[str, tuple[str, ...]], bool] | None = None
+    """`model_type` and `architectures` of a model of no type that an entry names → whether it is one of this family."""
 
     @property
     def title(self) -> str:
@@ -101,13 +106,18 @@ class Family(registry.Entry):
 
     @property
     def decoder(self) -> bool:
-        """Whether it has a decoder, and so can write text."""
+        """Whether it has a decoder beside an encoder."""
         return "decoder_hidden_states" in self.states
+
+    @property
+    def writes(self) -> bool:
+        """Whether it writes text piece by piece."""
+        return self.decoder or self.causal
 
     @property
     def reported(self) -> str:
         """What ``backbone.json`` calls it: several families with a decoder share a `model_type`, by which encoders are known."""
-        return self.name if self.decoder else self.model_type
+        return self.name if self.writes else self.model_type
 
 
 _BART_SIZE = {
@@ -284,6 +294,54 @@ family(
 )
 
 
+def _is_decoder(model_type: str, architectures: tuple[str, ...]) -> bool:
+    if any(name.endswith("ForCausalLM") for name in architectures):
+        return True
+    if not any(name.endswith(("ForSequenceClassification", "ForTokenClassification")) for name in architectures):
+        return False
+    # a decoder with a head is known by its type alone
+    from transformers.models.auto import modeling_auto as known
+
+    others = {**known.MODEL_FOR_MASKED_LM_MAPPING_NAMES, **known.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES}
+    return model_type in known.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and model_type not in others
+
+
+family(
+    "decoder",
+    label="decoder",
+    model_type="llama",
+    recognises=_is_decoder,
+    causal=True,
+    row=("text",),
+    heads={
+        "text": "AutoModelForCausalLM",
+        "classification": "AutoModelForSequenceClassification",
+        "labelling": "AutoModelForTokenClassification",
+    },
+    dropout=("", "attention_dropout"),
+    states=("hidden_states",),
+    size={"width": "hidden_size", "feed_forward": "intermediate_size", "heads": "num_attention_heads", "layers": "num_hidden_layers"},
+    layers={"encoder": "layers"},
+    matrices={
+        **{name: f"self_attn.{part}" for name, part in (("K", "k_proj"), ("Q", "q_proj"), ("V", "v_proj"), ("Out", "o_proj"))},
+        **{"Gate": "mlp.gate_proj", "FC1": "mlp.up_proj", "FC2": "mlp.down_proj"},
+    },
+    tokenizer_files=("tokenizer.json", "tokenizer.model"),
+)
+family(
+    "bloom",
+    label="BLOOM",
+    like="decoder",
+    model_type="bloom",
+    recognises=None,
+    dropout=("hidden_dropout", "attention_dropout"),
+    size={"width": "hidden_size", "feed_forward": "", "heads": "n_head", "layers": "n_layer"},
+    layers={"encoder": "h"},
+    matrices={"Out": "self_attention.dense", "FC1": "mlp.dense_h_to_4h", "FC2": "mlp.dense_4h_to_h"},
+    positions="",
+)
+
+
 def family_of(model: Any) -> Family:
     """The family of a model: of a folder in Hugging Face's format, or of a configuration of transformers.
 
@@ -295,10 +353,10 @@ def family_of(model: Any) -> Family:
         where, config = f"{model}: ", config_of(model)
         tokenizer = _read(Path(model) / "tokenizer_config.json", missing_ok=True).get("tokenizer_class")
         kind, declared = config.get("model_type"), f"{config.get('tokenizer_class')} {tokenizer}"
-        said = config.get(_SAID)
+        said, built = config.get(_SAID), config.get("architectures")
     else:
         where, kind, declared = "", getattr(model, "model_type", None), str(getattr(model, "tokenizer_class", None))
-        said = getattr(model, _SAID, None)
+        said, built = getattr(model, _SAID, None), getattr(model, "architectures", None)
     known = registry.entries("family")
     if isinstance(said, dict) and said.get("family"):
         if said["family"] in known:
@@ -310,6 +368,9 @@ def family_of(model: Any) -> Family:
     # of families with the same `model_type`, one that is recognised by its tokenizer comes first
     for each in sorted(known.values(), key=lambda one: not one.tokenizer):
         if each.model_type == kind and each.tokenizer in declared:
+            return each
+    for each in known.values():
+        if each.recognises and each.recognises(str(kind), tuple(built or ())):
             return each
     near = difflib.get_close_matches(str(kind), {name for one in known.values() for name in (one.name, one.model_type)}, n=1)
     guess = f"; the nearest that is known is {near[0]}" if near else ""

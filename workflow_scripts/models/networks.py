@@ -258,7 +258,7 @@ def last_states(network: PreTrainedModel, **inputs: Any) -> torch.Tensor:
     family = family_of(network.config)
     if family.last_states:
         return family.last_states(network, inputs)
-    settings = {"use_cache": False} if family.decoder else {}
+    settings = {"use_cache": False} if family.writes else {}
     return head_states(network, network.base_model(**inputs, **settings).last_hidden_state)
 
 
@@ -266,6 +266,19 @@ def head_states(network: PreTrainedModel, states: torch.Tensor) -> torch.Tensor:
     """What the output layer multiplies, of the last states: the masked language model's head has a layer before it."""
     through = family_of(network.config).head_states
     return through(network, states) if through else states
+
+
+@torch.no_grad()
+def makes_scores_of_states(network: PreTrainedModel) -> bool:
+    """Whether a piece's score is the output layer's product alone: some decoders cap it (Gemma 2) or scale it (Cohere, Granite)."""
+    if not family_of(network.config).causal:
+        return True
+    ids = torch.arange(4, device=network.device)[None]
+    weight, bias = output_layer(network)
+    training, states = network.training, last_states(network.eval(), input_ids=ids)
+    scores = type(network).forward(network, input_ids=ids).logits
+    network.train(training)
+    return torch.allclose(states @ weight.T + bias, scores, rtol=1e-3, atol=1e-3)
 
 
 def output_layer(network: PreTrainedModel) -> tuple[torch.Tensor, torch.Tensor]:

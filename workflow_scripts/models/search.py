@@ -12,6 +12,7 @@ import torch
 from workflow_scripts.device import without_gradients
 from workflow_scripts.models.families import longest_output
 from workflow_scripts.models.products import quick_products
+from workflow_scripts.models.templates import ends_of
 from workflow_scripts.models.tokenisation import Codec
 
 if TYPE_CHECKING:
@@ -44,16 +45,18 @@ def beam_search(
     tokens: int = 4_096,
     length_penalty: float = 1.0,
 ) -> list[list[Hypothesis]]:
-    """The `n_best` translations of each encoded row by Hugging Face's `generate`, best first, in the order of the rows.
+    """The `n_best` translations of each encoded row, or behind each prompt of a decoder, best first, by Hugging Face's `generate`.
 
     As many rows are translated at a time as fit into `tokens`, padding included.
-    Without `max_length` a translation may have 1.2 times the pieces of the longest source of its batch, and
+    Without `max_length` (of a decoder: with its prompt) a translation may have 1.2 times the pieces of the longest source of its batch, and
     ten more, because a model that has learnt little never ends a sentence. A beam of one gives no scores (NaN).
     """
     network.eval()
     positions = longest_output(network.config)
     translations: list[list[Hypothesis]] = [[] for _ in rows]
     translate: Any = network.generate
+    own = network.generation_config.eos_token_id
+    ends = {"eos_token_id": ends_of(codec.tokenizer, own if isinstance(own, list) else [own])} if codec.form.causal else {}
     for chosen, batch in padded_batches(rows, tokens, codec, network.device):
         with without_penalties_of_its_own(network):
             output = translate(
@@ -69,10 +72,12 @@ def beam_search(
                 return_dict_in_generate=True,
                 output_scores=n_best > 1,
                 **codec.generate_arguments(code),
+                **ends,
             )
+        prompt = batch["input_ids"].shape[1] if codec.form.causal else 0
         scores = getattr(output, "sequences_scores", None)
         scores = [math.nan] * len(output.sequences) if scores is None else scores.tolist()
-        for place, (score, line) in enumerate(zip(scores, codec.decode(output.sequences.tolist()), strict=True)):
+        for place, (score, line) in enumerate(zip(scores, codec.decode(output.sequences[:, prompt:].tolist()), strict=True)):
             translations[chosen[place // n_best]].append(Hypothesis(score, line))
     return translations
 
@@ -82,15 +87,16 @@ def padded_batches(
 ) -> Iterator[tuple[list[int], dict[str, torch.Tensor]]]:
     """Batches of rows, the longest first: the places of their rows, and their ids and mask on the device.
 
-    A batch has as many rows as fit into `tokens`, padding included.
+    A batch has as many rows as fit into `tokens`, padding included. Rows of a decoder are filled up before them: it goes on behind them.
     """
-    order, pad = sorted(range(len(rows)), key=lambda i: -len(rows[i])), codec.tokenizer.pad_token_id
+    order, side = sorted(range(len(rows)), key=lambda i: -len(rows[i])), "left" if codec.form.causal else "right"
     while order:
         size = max(1, tokens // len(rows[order[0]]))
         chosen, order = order[:size], order[size:]
         sources = [torch.tensor(rows[i]) for i in chosen]
-        padded = torch.nn.utils.rnn.pad_sequence(sources, batch_first=True, padding_value=pad).to(device)
-        yield chosen, {"input_ids": padded, "attention_mask": (padded != pad).long()}
+        padded = torch.nn.utils.rnn.pad_sequence(sources, batch_first=True, padding_value=codec.pad, padding_side=side)
+        there = torch.nn.utils.rnn.pad_sequence([torch.ones_like(source) for source in sources], batch_first=True, padding_side=side)
+        yield chosen, {"input_ids": padded.to(device), "attention_mask": there.to(device)}
 
 
 @contextlib.contextmanager

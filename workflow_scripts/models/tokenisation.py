@@ -1,13 +1,14 @@
 """Text to ids and back, with the language's tag in the form of each family (see `families`).
 
 Labels have the form of what the encoder reads, and the decoder's input is the labels rotated by one place, so that every row of
-a batch may have a language of its own. The sentences of a document are joined by `</s>`.
+a batch may have a language of its own. The sentences of a document are joined by `</s>`. A model that is a decoder alone reads a prompt
+instead (`templates`).
 """
 
 import functools
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import numpy as np
 from workflow_scripts import registry
 from workflow_scripts.models.families import Family, config_of, family_of
 from workflow_scripts.models.folders import check_tokenizer
+from workflow_scripts.models.templates import Frame, Templates, begin, first_line, frame_of, read_templates, without_masks, word_blank
 from workflow_scripts.stage import InputError, in_one_line
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.words import BREAK, MASK, Segment, segment
@@ -35,6 +37,8 @@ class Codec:
     """Whether lines are documents, in which `</s>` separates sentences. In other text `</s>` is read as plain text."""
     fallback: str = ""
     """The language under whose tag texts are read that are in a language without one; such a language is an error if none is named."""
+    templates: Templates = field(default_factory=Templates)
+    """How a decoder is asked."""
 
     @property
     def form(self) -> Family:
@@ -70,6 +74,12 @@ class Codec:
                     raise
         return unknown
 
+    @property
+    def pad(self) -> int:
+        """Id of what fills rows up. A decoder's tokenizer may have none; masks tell its end mark apart, which stands there then."""
+        pad = self.tokenizer.pad_token_id
+        return self.tokenizer.eos_token_id if pad is None else pad
+
     def pieces(self, lines: list[str], max_length: int, masks: bool = False) -> list[list[int]]:
         """Ids of the pieces alone, cut to leave room for `</s>` and tag.
 
@@ -77,6 +87,28 @@ class Codec:
         `masks` says that it is one.
         """
         return [self.within(ids, max_length) for ids in self._whole(lines, masks)]
+
+    def behind_blank(self, lines: list[str]) -> list[str]:
+        """The lines as a decoder has them in a prompt and behind it: a blank before them, if that makes other pieces of the first word."""
+        blank = word_blank(self.tokenizer) if self.form.causal else ""
+        if not blank:
+            return lines
+        return [f"{blank}{line}" if line else line for line in lines]
+
+    def frame(self, languages: tuple[str, str], kind: str = "task") -> Frame:
+        """What stands around the source where a decoder is asked: to do the task, or to restore (`kind`)."""
+        return frame_of(self.templates, self.tokenizer, languages, kind)
+
+    def asked(self, rows: list[list[int]], languages: tuple[str, str]) -> list[list[int]]:
+        """Rows of a source's pieces as the model reads them before it writes in the second language."""
+        if not self.form.causal:
+            return self.framed(rows, languages[0])
+        frame = self.frame(languages)
+        return [frame.prompt(row) for row in rows]
+
+    @functools.cached_property
+    def _answer_end(self) -> int:
+        return self.frame(("en", "en")).end
 
     def within(self, ids: list[int], max_length: int) -> list[int]:
         """The pieces that a row of `max_length` has room for."""
@@ -101,6 +133,8 @@ class Codec:
         return [self.within(row, sys.maxsize) for row in rows]
 
     def _ids(self, lines: list[str], masks: bool) -> list[list[int]]:
+        if masks and self.form.causal:
+            lines, masks = [without_masks(line, self.templates) for line in lines], False
         # switched words are no masks, though both are rows of noise
         if masks and self.tokenizer.mask_token is None and any(MASK in line for line in lines):
             raise InputError(
@@ -138,9 +172,12 @@ class Codec:
 
         A row that is cut has no end: what stands behind a half sentence is neither read nor to be learnt. As labels it keeps the place
         from which the decoder's first input comes, as `unlearnt`. The encoder still reads a document that is cut with its `</s>`, which
-        there only ends a sentence.
+        there only ends a sentence. Of a decoder the rows are the pieces alone; what frames them is known where both sides are joined.
         """
         kept = [self.within(ids, max_length) for ids in pieces]
+        if self.form.causal:
+            end = [self._answer_end] if labels else []
+            return [[*some, *end] if len(some) == len(whole) else some for some, whole in zip(kept, pieces, strict=True)]
         rows = self.framed(kept, code)
         after = len(self.form.row) - self.form.row.index("text") - 1
         for at, (some, whole) in enumerate(zip(kept, pieces, strict=True)):
@@ -152,11 +189,25 @@ class Codec:
 
     def framed(self, rows: list[list[int]], code: str) -> list[list[int]]:
         """Rows of pieces as the encoder reads them: with the tag of the language, and what else the family has."""
+        before, after = self._around(code)
+        return [[*before, *ids, *after] for ids in rows]
+
+    def _around(self, code: str) -> tuple[list[int], list[int]]:
+        """What stands before and behind a text that is read."""
+        if self.form.causal:
+            return begin(self.tokenizer), []
         at = self.form.row.index("text")
         parts = [
             self.tag(code) if part == "tag" else getattr(self.tokenizer, f"{part}_token_id") for part in self.form.row if part != "text"
         ]
-        return [[*parts[:at], *ids, *parts[at:]] for ids in rows]
+        return parts[:at], parts[at:]
+
+    @functools.cached_property
+    def around(self) -> tuple[int, int]:
+        """How many ids stand before and behind a text that is read."""
+        if self.form.causal:
+            return len(begin(self.tokenizer)), 0
+        return (at := self.form.row.index("text")), len(self.form.row) - at - 1
 
     @property
     def start(self) -> int | None:
@@ -164,11 +215,14 @@ class Codec:
         return getattr(self.tokenizer, f"{self.form.starts_with}_token_id") if self.form.starts_with else None
 
     def decode(self, rows: list[list[int]]) -> list[str]:
-        """Text of rows of ids, without special tokens."""
-        return [line.strip() for line in self.tokenizer.batch_decode(rows, skip_special_tokens=True, clean_up_tokenization_spaces=False)]
+        """Text of rows of ids, without special tokens; of what a decoder writes the first line."""
+        lines = self.tokenizer.batch_decode(rows, skip_special_tokens=True, clean_up_tokenization_spaces=False)
+        return [first_line(line) if self.form.causal else line.strip() for line in lines]
 
     def generate_arguments(self, code: str) -> dict[str, int]:
-        """What Hugging Face's `generate` needs to start in a language."""
+        """What Hugging Face's `generate` needs to start in a language; of a decoder the prompt says all."""
+        if self.form.causal:
+            return {}
         if self.start is not None:
             return {"decoder_start_token_id": self.start}
         if self.form.starts_with_end:
@@ -209,7 +263,7 @@ def load_codec(folder: Path | str, documents: bool = False) -> Codec:
             f"{folder}: its tokenizer has {pieces:,} pieces, more than the {rows:,} of its embeddings (vocab_size in config.json); "
             "copy tokenizer and weights of the same model there"
         )
-    return Codec(tokenizer, family.name, documents)
+    return Codec(tokenizer, family.name, documents, templates=read_templates(Path(folder)))
 
 
 def load_tokenizer(folder: Path | str) -> Any:

@@ -156,6 +156,11 @@ def masked(batch: Batch) -> list[str]:
     return span_noise.mask(batch.words, batch.hits.words)
 
 
+def left_out(batch: Batch) -> list[str]:
+    """Nothing is left of a sentence: the model writes it from its beginning, as a language model does."""
+    return [""] * (len(batch.words.before) - 1)
+
+
 def match_case(model: str, word: str, code: str = "") -> str:
     """`word`, a word of language `code`, capitalised like `model`: all capitals, the first letter, or unchanged.
 
@@ -221,6 +226,14 @@ register_batch(
     asks="Do the right words help more than random ones?",
     control_of="codeswitch",
     lexicon="scrambled",
+)
+# having read the task's text, without anything to restore
+register_batch(
+    "plain",
+    left_out,
+    label="reading the same text as it stands (control)",
+    asks="Does restoring help more than having read the text?",
+    control_of="codeswitch",
 )
 register_batch(
     "released",

@@ -11,6 +11,8 @@ from typing import Any
 
 from workflow_scripts import paths, registry
 from workflow_scripts.evidence.trivial import Kind
+from workflow_scripts.models.templates import USUAL as USUAL_TEMPLATE
+from workflow_scripts.models.templates import Templates
 from workflow_scripts.run.config import Config, backbones_used
 from workflow_scripts.run.inputs import Wildcards, as_json, noised_phase, plugin_inputs, writing_plugins
 from workflow_scripts.stage import InputError, resource
@@ -181,9 +183,12 @@ def adapter_plugin(config: Config, w: Wildcards, name: str | None = None) -> dic
 
 
 def task_flags(config: Config, w: Wildcards) -> list[str]:
-    """The flags of a task phase that has a generator of its own, switches its source's words or learns from more text; else none."""
+    """The flags of a task phase that has a generator or templates of its own, switches its source's words, learns from more text, or trains
+    nothing; else none."""
     experiment, phase = config.experiments[w.experiment], phase_of(config, w, "finetune")
-    given: list[str] = []
+    given = templates_flag(config, w)
+    if phase.untrained:
+        given += ["--shots", str(phase.shots)]
     if phase.generator != USUAL:
         settings = generator_settings(experiment, phase)
         given += ["--generator", phase.generator, *(["--generator-settings", as_json(settings)] if settings else [])]
@@ -194,6 +199,19 @@ def task_flags(config: Config, w: Wildcards) -> list[str]:
         sources, targets = zip(*pairs, strict=True)
         given += ["--more-languages", *sources, "--more-target-languages", *targets]
     return given
+
+
+def phase_flags(config: Config, w: Wildcards) -> list[str]:
+    """The flags of a phase before the task that is one of several, or whose templates are not the usual ones; else none."""
+    return [*([] if w.phase == "pretext" else ["--phase", w.phase]), *templates_flag(config, w)]
+
+
+def templates_flag(config: Config, w: Wildcards) -> list[str]:
+    """The flag that says how a decoder is asked, where that is not as usual."""
+    experiment = config.experiments[w.experiment]
+    own = getattr(experiment, "templates", Templates())
+    used = dataclasses.replace(own, task=own.task or task_of(experiment).template)
+    return [] if used in (Templates(), Templates(task=USUAL_TEMPLATE)) else ["--templates", as_json(used)]
 
 
 def generator_plugin(config: Config, w: Wildcards) -> dict[str, list[str]]:

@@ -217,6 +217,8 @@ def _arm_problems(config: Config) -> Iterator[str]:
             yield from _noise_problems(where, phase)
             yield from _phase_length_problems(where, phase)
             yield from _phase_training_problems(where, phase)
+        if len(phases) > 1 and phases[-1].untrained:
+            yield f"{where}.shots: asks a model as it is, and stands alone in its arm; leave the phases before it out, or `shots`"
         for phase in phases[1:]:
             if phase.start == "scratch":
                 yield f"{where}.start: {phase.data} would begin anew, without what the phase before it has learnt; leave `start` out"
@@ -256,6 +258,10 @@ def _kin_problems() -> Iterator[str]:
 
 def _phase_length_problems(where: str, phase: Phase) -> Iterator[str]:
     """A phase counts either updates or epochs, and a pretext phase updates."""
+    if phase.untrained:
+        if phase.updates is not None or phase.epochs is not None or phase.training:
+            yield f"{where}.shots: a phase with shots trains nothing; leave updates, epochs and training out, or shots"
+        return
     if (phase.updates is None) == (phase.epochs is None):
         yield f"{where}: a phase has either updates or epochs"
     if phase.epochs is not None and phase.data != "task":
@@ -286,7 +292,8 @@ def _unequal_arms(config: Config) -> Iterator[str]:
         if (experiment := config.experiments.get(name)) is None:
             continue
         arms = dict.fromkeys(arm for arm, _ in phases_of(config, experiment))
-        totals = {arm: _length(config.arms[arm]) for arm in arms}
+        # what trains nothing is compared with what does as a baseline
+        totals = {arm: _length(phases) for arm in arms if not (phases := config.arms[arm])[-1].untrained}
         if len(set(totals.values())) > 1 and str(totals) not in told:
             told.add(str(totals))
             yield (

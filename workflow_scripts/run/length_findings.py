@@ -62,7 +62,9 @@ def _training_text(config: Config, name: str) -> dict[str, list[str]]:
 
 def _long_rows(about: str, codec: Codec, sides: dict[str, list[str]], training: Training) -> Finding:
     room = Room.of(training, leave_out=not codec.documents)
-    long = {side: [len(ids) > room.max_length - 2 for ids in codec.pieces(lines, NO_LIMIT)] for side, lines in sides.items()}
+    long = {
+        side: [len(ids) > room.max_length - 2 for ids in codec.pieces(codec.behind_blank(lines), NO_LIMIT)] for side, lines in sides.items()
+    }
     rows = list(map(any, zip(*long.values(), strict=True)))
     count, each = sum(rows), ", ".join(f"{side} {sum(some):,}" for side, some in long.items() if any(some) and side)
     what = f"{count:,} of the first {len(rows):,} rows ({count / len(rows):.1%}{f': {each}' if each else ''})"
@@ -86,7 +88,7 @@ def long_sources(config: Config) -> Iterator[Finding]:
             if not (codec and longest):
                 continue
             for test, lines in _sources(config, name).items():
-                pieces = codec.pieces(lines, NO_LIMIT)
+                pieces = codec.pieces(codec.behind_blank(lines), NO_LIMIT)
                 if long := [number for number, ids in enumerate(pieces, 1) if len(ids) > longest - 2]:
                     said = f"{len(long):,} of {len(lines):,} texts have more than the {longest:,} pieces that {backbone} reads"
                     about = f"experiments.{name}: test set {test}"

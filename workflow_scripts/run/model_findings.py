@@ -111,14 +111,14 @@ def located(model: str, revision: str | None) -> Path | None:
 
 def _model_in(folder: Path, codes: list[str], encoder_will_do: bool, masked: list[str], head: bool = False) -> str:
     family = family_of(folder)
-    if not family.decoder and not encoder_will_do:
-        writers = titles(one for one in registry.entries("family").values() if one.decoder)
+    if not family.writes and not encoder_will_do:
+        writers = titles(one for one in registry.entries("family").values() if one.writes)
         raise InputError(f"{folder}: is a model of type {family.model_type!r}; one that writes text is needed ({writers})")
     codec = load_codec(folder)
     unread = _unread_weights(folder, head)
-    if not family.decoder:
+    if not family.writes:
         return f"{folder}, an encoder ({family.model_type}){unread}"
-    if masked and codec.tokenizer.mask_token is None:
+    if masked and not family.causal and codec.tokenizer.mask_token is None:
         raise InputError(
             f"{folder}: its vocabulary ({family.title}) has no mask, so it cannot restore the text of {masked[0]}; leave such arms out, "
             "or take an mBART or NLLB"
@@ -140,10 +140,10 @@ def _unread_weights(folder: Path, head: bool) -> str:
         if head and has_cross_attention(folder):
             network = load_stack(folder, cross=True, device_map="meta")
         else:
-            kind = class_of(family, "text") if head or family.decoder else transformers.AutoModel
+            kind = class_of(family, "text") if head or family.writes else transformers.AutoModel
             network = read_weights(kind, folder, device_map="meta")
     # an encoder alone leaves the head that it was pretrained with
-    unread = network.unread if head or family.decoder else []
+    unread = network.unread if head or family.writes else []
     return f"; {len(unread)} of its weights are not read ({some_names(unread)})" if unread else ""
 
 
@@ -290,7 +290,8 @@ def shape_of(config: Config, name: str) -> Shape | None:
     if model and (folder := located(model, backbone.revision)):
         try:
             read, form = {"tie_word_embeddings": True, **config_of(folder)}, family_of(folder)
-            width, feed_forward, layers, decoder = (read[form.size[key]] for key in ("width", "feed_forward", "layers", "decoder_layers"))
+            width, feed_forward, layers = (read[form.size[key]] for key in ("width", "feed_forward", "layers"))
+            decoder = read.get(form.size.get("decoder_layers", ""), 0)
             positions = read[form.positions] if form.positions else 0
             return Shape(read["vocab_size"], width, feed_forward, layers, decoder, positions, read["tie_word_embeddings"])
         except (InputError, KeyError):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple
 from pydantic import TypeAdapter, ValidationError
 
 from workflow_scripts import registry
-from workflow_scripts.limits import Positive, Share
+from workflow_scripts.limits import Natural, Positive, Share
 from workflow_scripts.models.families import DEFAULT_FAMILY
 from workflow_scripts.names import undefined
 from workflow_scripts.noise.codeswitch import CodeSwitch
@@ -50,6 +50,9 @@ class Phase:
     """Settings of the noise's own, of noises that have some."""
     training: dict[str, Any] = field(default_factory=dict)
     """Training settings that differ from the experiment's in this phase."""
+    shots: Natural | None = None
+    """In the task phase of an arm that trains nothing: how many pairs of the training text stand before each source that a decoder is
+    asked for, drawn by the seed. The arm is this phase alone; an arm without a phase (`prompted: []`) is one with 0."""
     switch: Share | None = None
     """In the task phase of a translation: the share of the source's words that the lexicon switches, anew in each epoch, as mRASP's random
     aligned substitution does; spans are those of the experiment's `codeswitch`. None are by default."""
@@ -85,6 +88,11 @@ class Phase:
         return registry.entry("generator", self.generator)
 
     @property
+    def untrained(self) -> bool:
+        """Whether it trains nothing: the model is asked as it is."""
+        return self.shots is not None
+
+    @property
     def noised(self) -> str:
         """The folder of the text that is restored: the noise, the lexicon that the phase names, and a sign for the noise's settings."""
         settings = json.dumps(self.noise, sort_keys=True, ensure_ascii=False)
@@ -93,8 +101,10 @@ class Phase:
 
 
 def placed(arms: dict[str, list[Phase]]) -> None:
-    """Let each phase of the arms know its place, from which its name follows."""
+    """Let each phase of the arms know its place, from which its name follows. An arm without phases asks the model as it is."""
     for phases in arms.values():
+        if not phases:
+            phases.append(Phase(data="task", shots=0))
         before = sum(phase.data != "task" for phase in phases)
         for number, phase in enumerate(phases):
             phase.place = number, before  # type: ignore[misc]
@@ -363,7 +373,7 @@ def phase_training(experiment: Experiment, phase: Phase, point: dict[str, Any] |
     if phase.data != "task":
         # it reads all of its text, and has no dev score: what changes nothing of it must not train it anew
         given = {key: value for key, value in given.items() if key not in ("pairs", "bleu_sentences", "choose_by")}
-    merged = {**given, **phase.training, "updates": phase.updates}
+    merged = {**given, **phase.training, **({} if phase.untrained else {"updates": phase.updates})}
     return training_adapter().validate_python(merged)
 
 

@@ -24,6 +24,7 @@ from workflow_scripts.evidence.scores import Scores
 from workflow_scripts.evidence.speed import Speed
 from workflow_scripts.models.decoding import Decoding, one_line, translator
 from workflow_scripts.models.sga import BLOCK, SGA
+from workflow_scripts.models.templates import Templates
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, atomic, run, write_json
 from workflow_scripts.tasks import crosslingual, translation
@@ -51,6 +52,8 @@ class Generation(CrossLingual):
     """What the choice goes by."""
     decoding: Decoding = field(default_factory=Decoding)
     """Beam search."""
+    templates: Templates = field(default_factory=Templates)
+    """How a decoder is asked, of backbones without an encoder."""
     scores: Scores = field(default_factory=Scores)
     """Metrics and significance. The metrics of these tasks are BLEU, ROUGE-L and METEOR by default, BLEU of lower-cased text as well."""
     speed: Speed | None = None

@@ -100,7 +100,7 @@ class Reader:
 
     def collate(self, rows: list[Row]) -> dict[str, torch.Tensor]:
         """A batch: ids and mask (rows × longest), the decoder's ids if there is one, and the labels' numbers (−100 for none)."""
-        padded, pad = torch.nn.utils.rnn.pad_sequence, self.tokenizer.pad_token_id
+        padded, pad = torch.nn.utils.rnn.pad_sequence, self.codec.pad
         ids = padded([torch.tensor(row) for row, _ in rows], batch_first=True, padding_value=pad)
         mask = padded([torch.ones(len(row), dtype=torch.long) for row, _ in rows], batch_first=True)
         batch = {"input_ids": ids, "attention_mask": mask, "labels": torch.tensor([label for _, (label,) in rows])}

@@ -154,7 +154,7 @@ class WordReader(Reader):
     def __init__(self, folder: Path, max_length: int, parts: str = "both", language: str = ""):
         super().__init__(folder, max_length, language)
         self.has_decoder = self.codec.form.decoder and parts == "both"
-        self.room = self.max_length - len(self.codec.form.row) + 1
+        self.room = self.max_length - sum(self.codec.around)
         self.unread: set[str] = set()
         """Words that were read as an unknown piece because nothing was left of them."""
         self._pieces: dict[str, list[int]] = {}
@@ -190,7 +190,7 @@ class WordReader(Reader):
             texts.append([i for ids in pieces for i in ids])
             named = zip(example.label.split(" "), pieces, strict=True)
             tags.append([number for tag, ids in named for number in (numbers[tag], *[-100] * (len(ids) - 1))])
-        before = self.codec.form.row.index("text")
+        before, _ = self.codec.around
         framed = self.codec.framed(texts, code)
         padded = ([*[-100] * before, *row, *[-100] * (len(ids) - len(row) - before)] for ids, row in zip(framed, tags, strict=True))
         return [(array("i", ids), array("i", row)) for ids, row in zip(framed, padded, strict=True)]
@@ -200,7 +200,7 @@ class WordReader(Reader):
 
         The decoder's ids are those of the encoder, rotated by one place, and so are the tags then.
         """
-        padded, pad = torch.nn.utils.rnn.pad_sequence, self.tokenizer.pad_token_id
+        padded, pad = torch.nn.utils.rnn.pad_sequence, self.codec.pad
         read = [torch.tensor(ids) for ids, _ in rows]
         input_ids = padded(read, batch_first=True, padding_value=pad)
         labels = torch.full_like(input_ids, -100)

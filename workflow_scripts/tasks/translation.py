@@ -22,6 +22,7 @@ from workflow_scripts.evidence.trivial import TRIVIAL
 from workflow_scripts.evidence.word_accuracy import WordAccuracy
 from workflow_scripts.models.decoding import Decoding
 from workflow_scripts.models.sga import SGA
+from workflow_scripts.models.templates import Templates
 from workflow_scripts.names import undefined
 from workflow_scripts.stage import InputError, own_settings
 from workflow_scripts.tasks.entry import Parts, Task, register_task
@@ -75,6 +76,8 @@ class Translation(Experiment):
     """What the choice goes by."""
     decoding: Decoding = field(default_factory=Decoding)
     """Beam search."""
+    templates: Templates = field(default_factory=Templates)
+    """How a decoder is asked, of backbones without an encoder."""
     scores: Scores = field(default_factory=Scores)
     """Metrics and significance."""
     comet: Comet | None = None
@@ -476,6 +479,7 @@ TRANSLATION = Task(
         "outputs": "translations",
     },
     parts=PARTS,
+    template="{source_language}: {source}\n{target_language}:",
 )
 register_task(TRANSLATION)
 SUMMARISATION = replace(
@@ -484,6 +488,7 @@ SUMMARISATION = replace(
     label="cross-lingual summarisation",
     documents=True,
     trivial="first_sentence",
+    template="{source_language}: {source}\nSummary in {target_language}:",
     defaults={"scores": {"metrics": [*ROUGES]}, "training": {"dev_metric": "ROUGE-L", "too_long": "cut"}, "choice": {"by": "dev_rouge"}},
     words={
         "learns": "summarise in another language",

@@ -131,8 +131,9 @@ def _wrapped(entry: Adapter, network: Any, config: Any) -> Any:
 
     if not isinstance(config, PeftConfig):
         raise InputError(f"adapter {entry.name!r} returned {config!r}; it returns names of weights, or a configuration of peft")
-    if family_of(network.config).decoder and not config.task_type:
-        config.task_type = "SEQ_2_SEQ_LM"
+    form = family_of(network.config)
+    if form.writes and not config.task_type:
+        config.task_type = "CAUSAL_LM" if form.causal else "SEQ_2_SEQ_LM"
     try:
         wrapped = get_peft_model(network, config)
     except ValueError as error:

@@ -269,8 +269,8 @@ def fetch(
         raise InputError("backbone of kind hub needs `model`: a Hugging Face id or a folder")
     local, revision = located(settings.model, settings.revision)
     family = family_of(local)
-    if not family.decoder and not encoder_will_do:
-        writers = titles(one for one in registry.entries("family").values() if one.decoder)
+    if not family.writes and not encoder_will_do:
+        writers = titles(one for one in registry.entries("family").values() if one.writes)
         raise InputError(
             f"backbone {settings.model!r} is an encoder ({family.model_type}), which cannot write text; translation and arms with a "
             f"pretext phase need one that writes ({writers}). Otherwise let the experiment name `arms` that only finetune"
@@ -281,7 +281,7 @@ def fetch(
     # an encoder goes without the head, or the cross-attention, that it was pretrained with, unless its pretraining is continued
     if keep_head and has_cross_attention(local):
         network = load_stack(local, cross=True)
-    elif keep_head or family.decoder:
+    elif keep_head or family.writes:
         network = load_model(local, Training(dropout=0.1), seed=0)
     else:
         network = read_weights(AutoModel, local, **family.bare)
@@ -299,7 +299,7 @@ def fetch(
         "family": family.reported,
         "parameters": sum(p.numel() for p in network.parameters()),
         "vocabulary": len(codec.tokenizer),
-        **({"vocabulary_before_trimming": pieces} if family.decoder or settings.trim else {}),
+        **({"vocabulary_before_trimming": pieces} if family.writes or settings.trim else {}),
         **({"trimmed_to": counts} if counts else {}),
     }
 

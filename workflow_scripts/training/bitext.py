@@ -5,8 +5,9 @@ proportion to n^(1/T). With T = 1 each pair comes equally often, with a large T 
 T = 2, Tang et al. (2020, mBART-50) the directions many-to-many, many-to-one and one-to-many.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from workflow_scripts.text.files import lockstep, read_lines
 from workflow_scripts.training.flat import Lines, Rows, same_choice
 
 if TYPE_CHECKING:
+    from workflow_scripts.models.templates import Frame
     from workflow_scripts.models.tokenisation import Codec
     from workflow_scripts.training.too_long import Kept, Room
 
@@ -143,15 +145,24 @@ def read_pairs(files: dict[str, Path], codec: "Codec", room: "Room") -> Pairs:
         return kept("-".join(files), sides, room, next(iter(files.values())).stem)
 
     read = rows(labels=False)
-    labels = read if room.leave_out else rows(labels=True)  # where none is cut, both are the same
+    # where none is cut, both are the same; of a decoder the labels alone have an end
+    labels = read if room.leave_out and not codec.form.causal else rows(labels=True)
     return Pairs(dict(zip(files, read.sides, strict=True)), dict(zip(files, labels.sides, strict=True)), read.about)
 
 
 class SampledPairs:
     """Training rows of several corpora, sampled with a temperature anew in each epoch, each pair in all of its corpus's directions."""
 
-    def __init__(self, corpora: Sequence[Pairs], ways: Sequence[Sequence[tuple[str, str]]], temperature: float, seed: int):
-        """`corpora` have the pairs, `ways` the directions of each."""
+    def __init__(
+        self,
+        corpora: Sequence[Pairs],
+        ways: Sequence[Sequence[tuple[str, str]]],
+        temperature: float,
+        seed: int,
+        frames: "Mapping[tuple[str, str], Frame]" = MappingProxyType({}),
+    ):
+        """`corpora` have the pairs, `ways` the directions of each. Of a decoder, `frames` have the template in each direction."""
+        self._frames = frames
         self._corpora, self._ways, self._temperature, self._seed = corpora, ways, temperature, seed
         self._sizes = [len(next(iter(one.read.values()))) for one in corpora]
         self.too_long = [one.about for one in corpora]
@@ -160,6 +171,14 @@ class SampledPairs:
     def epoch(self, number: int) -> Rows:
         """The rows of an epoch."""
         chosen = drawn(self._sizes, self._temperature, self._seed, number)
+        if self._frames:
+            joined = [
+                self._frames[way].row(one.read[way[0]][pair], one.labels[way[1]][pair])
+                for one, ways, pairs in zip(self._corpora, self._ways, chosen, strict=True)
+                for pair in pairs
+                for way in ways
+            ]
+            return Rows(*(Lines.of(row[which] for row in joined) for which in (0, 1)))
 
         def side(which: int) -> Iterator[Sequence[int]]:
             for one, ways, pairs in zip(self._corpora, self._ways, chosen, strict=True):
@@ -168,8 +187,10 @@ class SampledPairs:
 
         return Rows(Lines.of(side(0)), Lines.of(side(1)))
 
-    def lengths(self, number: int) -> np.ndarray:
-        """The pieces of each row, on its longer side, which both directions share."""
+    def lengths(self, number: int) -> np.ndarray | None:
+        """The pieces of each row, on its longer side, which both directions share; of a decoder its rows tell."""
+        if self._frames:
+            return None
         chosen = drawn(self._sizes, self._temperature, self._seed, number)
         longer = [self._longer(one) for one in self._corpora]
         return np.concatenate(

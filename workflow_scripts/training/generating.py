@@ -208,11 +208,14 @@ def train_generator(
     def texts(sources: list[Sequence[int]], tokens: int) -> list[str]:
         return codec.decode([written.ids for written in write(model, sources, pad, tokens)])
 
+    def sources_of(part: Dev) -> list[Sequence[int]]:
+        return [row[0] for row in part.rows[: settings.bleu_sentences]]
+
     def look() -> dict[str, float]:
         found = measured()
         metrics = {"eval_loss": sum(found.values()), **{f"eval_{name}_loss": value for name, value in found.items()}}
         for part in dev if settings.bleu_sentences else []:
-            score = score_of_texts(texts, part, settings, model.device) if part.references else None
+            score = score_of_texts(texts, sources_of(part), part, settings, model.device) if part.references else None
             if score is not None:
                 metrics[score_key(settings)] = score
         return metrics

@@ -13,6 +13,7 @@ import torch
 from workflow_scripts.device import keep_memory, machine
 from workflow_scripts.models.decoding import MARK
 from workflow_scripts.models.networks import save_model
+from workflow_scripts.models.templates import Templates, write_templates
 from workflow_scripts.stage import is_first_process, processes, write_json
 from workflow_scripts.training.checkpoints import claimed, fingerprint
 from workflow_scripts.training.curve import CURVE, write_curve
@@ -72,14 +73,17 @@ def finish(
     about: dict[str, Any],
     columns: tuple[str, ...] = CURVE,
     mark: Mapping[str, str] = MappingProxyType({}),
+    templates: Templates | None = None,
 ) -> None:
     """Write the model, its learning curve (`columns` of `history`), and a report with all that is known `about` the training.
 
-    `mark` is written into the model's folder, where there is something to say of how it writes.
+    `mark` is written into the model's folder, where there is something to say of how it writes, and so are the `templates` of a decoder.
     """
     if not is_first_process():
         return
     save_model(network, tokenizer, job.model)
+    if templates is not None:
+        write_templates(templates, job.model)
     if mark:
         write_json(job.model / MARK, {**mark})
     write_curve(job.curve, history, columns)

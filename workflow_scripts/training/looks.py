@@ -8,10 +8,11 @@ from transformers import PreTrainedModel
 
 from workflow_scripts.device import pick_precision, reading_in
 from workflow_scripts.models.batches import by_length, collate
-from workflow_scripts.models.networks import last_states, output_layer
+from workflow_scripts.models.networks import last_states, makes_scores_of_states, output_layer
 from workflow_scripts.models.search import generate
+from workflow_scripts.models.templates import prompt_of
 from workflow_scripts.models.tokenisation import Codec
-from workflow_scripts.training.loss import linear_smoothed_loss
+from workflow_scripts.training.loss import linear_smoothed_loss, smoothed_loss
 from workflow_scripts.training.rows import Dev
 from workflow_scripts.training.settings import Training
 
@@ -30,16 +31,20 @@ def dev_losses(
 ) -> list[float]:
     """Cross-entropy per label, in nats, with each of these label smoothings; with 0 it is the negative log-likelihood."""
     network.eval()
+    linear = makes_scores_of_states(network)
     totals, labels = [0.0] * len(smoothings), 0
     rows = [row for part in dev for row in part.rows]
     for chosen in by_length([max(map(len, row)) for row in rows], tokens):
-        batch = collate([rows[i] for i in chosen], codec.tokenizer.pad_token_id, codec.form.decoder, codec.start)
+        batch = collate([rows[i] for i in chosen], codec.pad, codec.form.decoder, codec.start)
         tensors = {name: tensor.to(network.device) for name, tensor in batch.items()}
         target = tensors.pop("labels")
         with reading_in(precision, network.device):
-            states = last_states(network, **tensors)
+            states = last_states(network, **tensors) if linear else network(**tensors).logits
         for at, smoothing in enumerate(smoothings):
-            totals[at] += float(linear_smoothed_loss(states, *output_layer(network), target, smoothing, 1, states.dtype))
+            if linear:
+                totals[at] += float(linear_smoothed_loss(states, *output_layer(network), target, smoothing, 1, states.dtype))
+            else:
+                totals[at] += float(smoothed_loss(states, target, smoothing, 1))
         labels += int((target != -100).sum())
     return [total / labels for total in totals]
 
@@ -53,26 +58,35 @@ def dev_loss(network: PreTrainedModel, codec: Codec, dev: list[Dev], precision: 
 def dev_score(network: PreTrainedModel, codec: Codec, dev: Dev, settings: Training) -> float | None:
     """BLEU or ROUGE-L of greedy translations of the first dev sentences; None if the metric's library or tokeniser is missing."""
     # a summary is far shorter than its document
-    longest = {"max_length": max(len(row[1]) for row in dev.rows[: settings.bleu_sentences]) + 10} if codec.documents else {}
+    chosen = dev.rows[: settings.bleu_sentences]
+    longest = {"max_length": max(len(row[1]) for row in chosen) + 10} if codec.documents else {}
+    sources = [prompt_of(row) if codec.form.causal else row[0] for row in chosen]
 
     def greedy(sources: list[Sequence[int]], tokens: int) -> list[str]:
         return generate(network, codec, sources, dev.language, beam_size=1, tokens=tokens, **longest)
 
-    return score_of_texts(greedy, dev, settings, network.device)
+    return score_of_texts(greedy, sources, dev, settings, network.device)
 
 
 def score_of_texts(
-    write: Callable[[list[Sequence[int]], int], list[str]], dev: Dev, settings: Training, device: torch.device
+    write: Callable[[list[Sequence[int]], int], list[str]],
+    sources: list[Sequence[int]],
+    dev: Dev,
+    settings: Training,
+    device: torch.device,
 ) -> float | None:
-    """BLEU or ROUGE-L of what `write` makes of the first dev sentences, so many tokens at once; None as in `dev_score`."""
+    """BLEU or ROUGE-L of what `write` makes of the `sources`, the first of the dev sentences, so many tokens at once.
+
+    None as in `dev_score`.
+    """
     metric = dev_metric(dev.language, settings)
     if metric is None:
         return None
     # a GPU takes hundreds of sentences in the time of a few
     at_once = 16_384 if device.type == "cuda" else 4_096
     with reading_in(pick_precision(settings.precision, device), device):
-        texts = write([row[0] for row in dev.rows[: settings.bleu_sentences]], at_once)
-    return metric.corpus_score(texts, [(dev.references or [])[: settings.bleu_sentences]]).score
+        texts = write(sources, at_once)
+    return metric.corpus_score(texts, [(dev.references or [])[: len(sources)]]).score
 
 
 def dev_metric(code: str, settings: Training) -> Any:

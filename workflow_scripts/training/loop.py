@@ -25,7 +25,7 @@ from transformers.trainer_callback import PrinterCallback, ProgressCallback
 from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.models.batches import Row, collate
 from workflow_scripts.models.families import longest_row
-from workflow_scripts.models.networks import load_network, output_layer
+from workflow_scripts.models.networks import load_network, makes_scores_of_states, output_layer
 from workflow_scripts.models.products import quick_products
 from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.stage import InputError, Stopped, atomic, is_first_process, processes, read_json, to_disk
@@ -277,8 +277,11 @@ def schedule(settings: Training) -> dict[str, Any]:
 
 
 def pick_loss(network: PreTrainedModel, settings: Training, precision: str) -> Callable[..., torch.Tensor]:
-    """The Trainer's loss function. For the chunked loss, `network` is changed to return its last states instead of logits."""
-    if settings.loss == "plain":
+    """The Trainer's loss function. For the chunked loss, `network` is changed to return its last states instead of logits.
+
+    A decoder whose scores are more than the output layer's product has the plain loss, whatever the settings say.
+    """
+    if settings.loss == "plain" or not makes_scores_of_states(network):
         return lambda outputs, labels, num_items_in_batch=None: smoothed_loss(
             outputs.logits, labels, settings.label_smoothing, num_items_in_batch
         )

@@ -66,8 +66,10 @@ class Objective(registry.Entry):
 
     prepare: "Callable[[Pretraining, Text, Text, int, Path], Material]"
     """Settings, training and dev text, seed and a folder for files → material."""
-    decoder: bool
-    """Whether it is for families with a decoder, or for those without."""
+    decoder: bool | None
+    """Whether it is for families with a decoder beside the encoder, or for those without; None where it is for neither."""
+    causal: bool = False
+    """Whether it is for families that are a decoder alone."""
     reads: Literal["lines", "pairs", "both"] = "lines"
     """What it learns from. One that reads `lines` gets the sides of bitext among them."""
 
@@ -75,7 +77,8 @@ class Objective(registry.Entry):
 def objective(
     name: str,
     *,
-    decoder: bool,
+    decoder: bool | None,
+    causal: bool = False,
     reads: Literal["lines", "pairs", "both"] = "lines",
     label: str = "",
     source: str = "",
@@ -84,8 +87,8 @@ def objective(
     """Register the function that is decorated, `Objective.prepare`, as an objective; see there for what is said of it."""
 
     def registered(prepare: Callable) -> Callable:
-        entry = Objective(name=name, label=label or name, prepare=prepare, decoder=decoder, reads=reads, source=source, settings=settings)
-        registry.register("objective", entry)
+        about: dict[str, Any] = {"decoder": decoder, "causal": causal, "reads": reads, "source": source, "settings": settings}
+        registry.register("objective", Objective(name=name, label=label or name, prepare=prepare, **about))
         return prepare
 
     return registered
@@ -106,7 +109,7 @@ PARAMETERS = {
 
 
 def rows_objective(
-    name: str, *, decoder: bool, label: str = "", source: str = "", settings: type | None = None
+    name: str, *, decoder: bool | None, causal: bool = False, label: str = "", source: str = "", settings: type | None = None
 ) -> Callable[[Callable], Callable]:
     """Register the function of lines that is decorated as an objective; see the module.
 
@@ -120,10 +123,10 @@ def rows_objective(
 
         def prepare(block: "Pretraining", train: Text, dev: Text, seed: int, folder: Path) -> Material:
             own = own_settings(registry.entry("objective", name), block.objective_settings)
-            make = MadeRows(name, function, asked, own, block.training.max_length, not decoder)
+            make = MadeRows(name, function, asked, own, block.training.max_length, decoder is not True)
             return _material(make, train, dev, seed, folder, own)
 
-        objective(name, decoder=decoder, label=label, source=source, settings=settings)(prepare)
+        objective(name, decoder=decoder, causal=causal, label=label, source=source, settings=settings)(prepare)
         return function
 
     return registered

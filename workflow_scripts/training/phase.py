@@ -8,6 +8,7 @@ from typing import Any
 
 from workflow_scripts import registry
 from workflow_scripts.device import pick_precision
+from workflow_scripts.models.templates import Templates
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.stage import InputError, is_first_process
 from workflow_scripts.training.adapter import Adapted, adapt, merged, remove_adapter, save_adapter
@@ -31,6 +32,7 @@ def train_phase(
     room: Room,
     method: Method = Method(),
     *,
+    templates: Templates = Templates(),
     languages: tuple[str, ...],
     documents: bool = False,
     about_text: Mapping[str, Any] = MappingProxyType({}),
@@ -51,8 +53,11 @@ def train_phase(
         del described["packed"]  # as above
     elif method.train is not Method().train:
         raise InputError("training.packed: is for models that are trained on sentences as they are; leave it out for this phase")
+    if templates != Templates():
+        described["templates"] = asdict(templates)
     with begun(job, describe_phase(described, text, job.start, job.seed, job.from_scratch, ROUNDING_ONLY)) as folder:
         codec = load_codec(job.start, documents)
+        codec.templates = templates
         rounds, dev = read(codec)
         if method.open:
             network, rounds = method.open(job.start, codec, rounds, settings, job.seed, job.from_scratch)
@@ -86,7 +91,7 @@ def train_phase(
             "diverged": diverged,
             "settings": asdict(settings),
         }
-        finish(job, network, codec.tokenizer, history, about, mark=method.mark)
+        finish(job, network, codec.tokenizer, history, about, mark=method.mark, templates=templates if codec.form.causal else None)
 
 
 # ---------------------------------------------------------------------------------------------

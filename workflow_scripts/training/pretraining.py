@@ -11,6 +11,8 @@ the one between such a model and a bilingual task. Parallel text (`bitext`) clos
 ``translation``
     each side of a pair is written from the other, as mBART-50 goes on from mBART (Tang et al. 2020): the continued pretraining of
     Ji et al. (2024)
+``next_piece``
+    a decoder alone guesses the piece behind each piece of plain text, as it was pretrained
 ``veco``
     an encoder and a decoder that share their layers guess masked pieces, of adjacent segments and of translations (Luo et al. 2021);
     `segments` has its text, `veco_losses` its losses
@@ -40,7 +42,7 @@ from workflow_scripts.text.words import BREAK, read_sentences, words_of
 from workflow_scripts.training import segments
 from workflow_scripts.training.bitext import Bitext, SampledPairs, directions, read_bitext, read_pairs, unpaired
 from workflow_scripts.training.job import Job
-from workflow_scripts.training.objective import Material, Objective, Text, objective
+from workflow_scripts.training.objective import Material, Objective, Text, objective, rows_objective
 from workflow_scripts.training.pretraining_settings import Pretraining, Texts
 from workflow_scripts.training.ready import RAN_ON
 from workflow_scripts.training.settings import Training
@@ -117,9 +119,16 @@ def mlm(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder:
     return Material({path.name: path for path in [*files.values(), plan]}, read)
 
 
-@objective("translation", decoder=True, reads="pairs", source="Ji et al. 2024, section 2")
+@rows_objective("next_piece", decoder=None, causal=True, label="next piece", source="Radford et al. 2018, section 3.1")
+def next_piece(lines: list[str], language: str, codec: "Codec", max_length: int) -> list[tuple[list[int], list[int]]]:
+    """Rows (a text, each piece's follower): plain text, as decoders are pretrained on it."""
+    read = codec.encode(lines, language, max_length)
+    return [(row, [*row[1:], codec.tokenizer.eos_token_id]) for row in read]
+
+
+@objective("translation", decoder=True, causal=True, reads="pairs", source="Ji et al. 2024, section 2")
 def translation(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder: Path) -> Material:
-    """Rows (source, target), each with its language's tag; corpora are sampled anew in each epoch."""
+    """Rows (source, target), each with its language's tag, or in a decoder's template; corpora are sampled anew in each epoch."""
     pairs = [tuple(one.sides) for one in train_text.bitext]
     ways = directions(pairs, block.direction, block.pivot)
     files = {
@@ -134,19 +143,19 @@ def translation(block: Pretraining, train_text: Text, dev_text: Text, seed: int,
     write_lines(plan, [json.dumps({"directions": ways, "temperature": block.temperature})])
 
     def read(codec: "Codec") -> "tuple[Rounds, list[Dev]]":
-        from workflow_scripts.training.flat import Rows
-        from workflow_scripts.training.rows import Dev
+        from workflow_scripts.training.rows import Dev, rows_of
         from workflow_scripts.training.too_long import Room
 
         room = Room.of(block.training)
         paths = [[{code: files[part, place, code] for code in pair} for place, pair in enumerate(pairs)] for part in ("train", "dev")]
         train, dev = ([read_pairs(corpus, codec, room) for corpus in corpora] for corpora in paths)
         rows = [
-            Dev(Rows(one.read[source], one.labels[target]), target, None, [one.about])
+            Dev(rows_of(codec, (one.read[source], one.labels[target]), (source, target)), target, None, [one.about])
             for one, some in zip(dev, ways, strict=True)
             for source, target in some
         ]
-        return SampledPairs(train, ways, block.temperature, seed), rows
+        frames = {way: codec.frame(way) for some in ways for way in some} if codec.form.causal else {}
+        return SampledPairs(train, ways, block.temperature, seed, frames), rows
 
     return Material({path.name: path for path in (*files.values(), plan)}, read)
 
@@ -187,11 +196,15 @@ def objective_for(name: str | None, family: Family) -> str:
 
     Raises `InputError` for one that does not exist, or is for other families.
     """
-    suited = [each for each, found in registry.entries("objective").items() if found.decoder == family.decoder]
+    suited = [
+        each
+        for each, found in registry.entries("objective").items()
+        if (found.causal if family.causal else found.decoder == family.decoder)
+    ]
     if name is None:
         return suited[0]
     if registry.entry("objective", name).name not in suited:
-        has = "has a decoder" if family.decoder else "has no decoder"
+        has = "is a decoder alone" if family.causal else "has a decoder" if family.decoder else "has no decoder"
         raise InputError(f"objective {name} is not for {family.title}, which {has}; set objective: {' or '.join(suited)}")
     return name
 

@@ -47,7 +47,7 @@ class ParallelText(Rounds):
         found = read_aligned(source, target, languages, codec, room or Room.of(settings), settings.pairs)
         self.chosen = np.flatnonzero(found.mask)
         """Numbers of the lines that are used."""
-        self._rows = Rows(*found.sides)
+        self._rows = rows_of(codec, found.sides, languages)
         self.rows, self.too_long = len(self._rows), [found.about]
 
     def epoch(self, number: int) -> Rows:
@@ -81,15 +81,16 @@ class SwitchedText(Rounds):
         from workflow_scripts.noise.candidates import Lookup, load_candidates
         from workflow_scripts.text.spelling import read_vocabulary
 
-        plain = ParallelText(source, target, languages, codec, settings, room)
-        lines = list(read_lines(source))
-        self._lines, self._targets = [lines[i] for i in plain.chosen], plain.epoch(0).sides[1]
+        found = read_aligned(source, target, languages, codec, room or Room.of(settings), settings.pairs)
+        lines = itertools.compress(read_lines(source), found.mask)
+        self._lines, self._targets = list(lines), found.sides[1]
+        self._rows = partial(rows_of, codec, languages=languages)
         self._side = partial(read_side, codec, code=languages[0], room=room or Room.of(settings))
         own = read_vocabulary(source, languages[0])
         spellings = (own.spellings, read_vocabulary(target, languages[1]).spellings) if switch.capitals == "own" else None
         self._lookup = Lookup(load_candidates(lexicon, own.counts, languages), *languages, spellings)
         self._noise, self._seed = switch.noise, seed
-        self.rows, self.too_long = plain.rows, plain.too_long
+        self.rows, self.too_long = len(self._lines), [found.about]
 
     def epoch(self, number: int) -> Rows:
         """The rows of an epoch; their words are chosen as those of the source's side in a round of code-switched text."""
@@ -99,7 +100,7 @@ class SwitchedText(Rounds):
         read = self._side(switched)
         if not number:
             self.too_long[0]["noised"] = int(read.too_long.sum())
-        return Rows(read.ids, self._targets)
+        return self._rows((read.ids, self._targets))
 
 
 class Joined(Rounds):
@@ -154,7 +155,8 @@ class NoisedRounds(Rounds):
         found = kept(code, {code: of_code(_side(path, 1), labels=True)}, self.room, path)
         stays = found.mask
         self._counted[name, code] = {**found.about, "noised": int(noised.too_long[stays].sum())}
-        return Rows(noised.ids if stays.all() else noised.ids.where(stays), *found.sides)
+        read = noised.ids if stays.all() else noised.ids.where(stays)
+        return rows_of(self.codec, (read, *found.sides), (code, code), "restore")
 
     def dev(self, code: str) -> "Dev":
         """The rows that the loss is measured on in one language."""
@@ -237,7 +239,20 @@ def aligned_dev(source: Path, target: Path, languages: tuple[str, str], codec: C
     """The rows and references of a dev set in two aligned files."""
     found = read_aligned(source, target, languages, codec, room)
     references = list(itertools.compress(read_lines(target), found.mask))
-    return Dev(Rows(*found.sides), languages[1], references, [found.about])
+    return Dev(rows_of(codec, found.sides, languages), languages[1], references, [found.about])
+
+
+def rows_of(codec: Codec, sides: Sequence[Lines], languages: tuple[str, str], kind: str = "task") -> Rows:
+    """The rows of two sides, what is read and the labels: of the task, or of text that is restored (`kind`).
+
+    A decoder reads and writes in one row: its sides are joined by the template (`templates.Frame.row`), and each piece that it reads has
+    a label.
+    """
+    if not codec.form.causal:
+        return Rows(*sides)
+    frame = codec.frame(languages, kind)
+    rows = [frame.row(read, labels) for read, labels in zip(*sides, strict=True)]
+    return Rows(*(Lines.of(row[side] for row in rows) for side in (0, 1)))
 
 
 T = TypeVar("T")

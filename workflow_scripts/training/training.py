@@ -21,10 +21,12 @@ from typing import Any
 
 from workflow_scripts import registry
 from workflow_scripts.models.reading import check_read
+from workflow_scripts.models.templates import Templates
 from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.stage import InputError, from_plain, own_settings, run
 from workflow_scripts.text.files import read_lines
+from workflow_scripts.training.asking import ask
 from workflow_scripts.training.choice import chosen_for
 from workflow_scripts.training.generator import USUAL, Generator
 from workflow_scripts.training.job import Job
@@ -43,12 +45,13 @@ def restore(
     noised: Path,
     documents: bool = False,
     phase: str = "pretext",
+    templates: str = "{}",
     settings: Training = Training(),
 ) -> None:
     """Train a model to restore the sentences in `noised`, a folder of rounds; see `Job`.
 
     `languages` are those of the text. In that of `documents`, `</s>` stands between sentences.
-    `phase` is what `job.choice` calls the phase.
+    `phase` is what `job.choice` calls the phase. `templates` says how a decoder is asked, one JSON value of `Templates`.
 
     Raises `Stopped` when it ended before its last update, `InputError` when the input is bad, the folder of
     checkpoints is in use, the attempt would only repeat the one before, or training has diverged.
@@ -62,7 +65,8 @@ def restore(
         return rounds, [rounds.dev(code) for code in languages]
 
     text = {path.name: path for path in sorted(noised.glob("*.tsv.zst"))}
-    train_phase(job, settings, text, read, room, languages=languages, documents=documents)
+    asked = from_plain(Templates, json.loads(templates))
+    train_phase(job, settings, text, read, room, templates=asked, languages=languages, documents=documents)
 
 
 def translate(
@@ -82,6 +86,8 @@ def translate(
     more_languages: tuple[str, ...] = (),
     more_target_languages: tuple[str, ...] = (),
     documents: bool = False,
+    templates: str = "{}",
+    shots: int = -1,
     settings: Training = Training(),
 ) -> None:
     """Train a model to write the target of the training text from its source; see `Job`. Raises as `restore` does.
@@ -89,7 +95,9 @@ def translate(
     `languages` are those of source and target. In the text of `documents`, `</s>` stands between sentences.
     A `generator` other than `autoregressive` learns and writes as its entry says (`writing`), by `generator_settings`, one JSON value.
     Words of the source are switched by a `lexicon`, anew in each epoch, where there are settings of `CodeSwitch`, `switch`, one JSON value
-    as well. `more_sources` (in `more_languages`) and `more_targets` (in `more_target_languages`) are learnt together with this text.
+    as well. `templates` says how a decoder is asked, one JSON value of `Templates`. With `shots`, 0 or more, nothing is trained: the model
+    is asked as it is, with so many pairs of the training text before the source. `more_sources` (in `more_languages`) and `more_targets`
+    (in `more_target_languages`) are learnt together with this text.
     """
     if bool(switch) != bool(lexicon):
         raise InputError("give both --switch and --lexicon, or neither: the settings of switching, and the words to switch to")
@@ -113,6 +121,9 @@ def translate(
         parts += [ParallelText(*text, codec, settings, room) for text in more]
         return (parts[0] if len(parts) == 1 else Joined(parts)), dev
 
+    asked = from_plain(Templates, json.loads(templates))
+    if shots >= 0:
+        return ask(job, settings, read, asked, (train_source, train_target), shots, languages=languages, documents=documents)
     text = {"train source": train_source, "train target": train_target, "dev source": dev_source, "dev target": dev_target}
     text |= {"lexicon": lexicon} if lexicon else {}
     for number, (more_source, more_target, direction) in enumerate(more, 1):
@@ -120,7 +131,18 @@ def translate(
     method = _method_of(registry.entry("generator", generator), generator_settings)
     if switching:
         method = method._replace(about={**method.about, "switch": asdict(switching)})
-    train_phase(job, settings, text, read, room, method, languages=languages, documents=documents, about_text={"unknown": unknown})
+    train_phase(
+        job,
+        settings,
+        text,
+        read,
+        room,
+        method,
+        templates=asked,
+        languages=languages,
+        documents=documents,
+        about_text={"unknown": unknown},
+    )
 
 
 def _method_of(entry: Generator, given: str) -> Method:

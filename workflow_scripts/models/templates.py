@@ -1,0 +1,194 @@
+"""templates: how a decoder is asked: the text around a source, behind which the model writes its answer.
+
+A decoder has no encoder and no tags of languages. It reads a prompt and goes on with the answer:
+
+    <bos>German: Speichern Sie die Datei.\\nEnglish: Save the file.<eos>
+
+The text before and behind the source, and the answer, are cut into pieces apart, and their ids are joined. So no piece spans two of them,
+and a model is asked with the very ids that it was trained with. A blank belongs to the word behind it: the template's own blank before
+`{source}` goes to the source, and the one before the answer to the answer.
+
+Training writes the templates into the model's folder (`FILE`), and whatever loads the model asks by them.
+"""
+
+import json
+import string
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from workflow_scripts.errors import InputError
+from workflow_scripts.text.languages import language
+from workflow_scripts.text.words import MASK
+
+FILE = "templates.json"
+"""The file in a model's folder with the templates that it was trained with."""
+
+
+@dataclass
+class Templates:
+    """How a decoder is asked. Places for `{source}`, `{source_language}` and `{target_language}`, the English names of the languages."""
+
+    task: str = ""
+    """What stands around the source. By default the task's own: of translation `{source_language}: {source}`, and in a new line
+    `{target_language}:`."""
+    restore: str = "Mixed {target_language}: {source}\n{target_language}:"
+    """The same for a sentence that is restored; both names are of its language."""
+    mask: str = "___"
+    """What stands in the place of a mask."""
+    chat: bool = False
+    """Whether all this is the user's turn in the model's own chat template."""
+    examples: list[tuple[str, str]] = field(default_factory=list)
+    """Sources and answers that stand before the source; an arm with `shots` draws them from the training text."""
+
+    def __post_init__(self) -> None:
+        for name in ("task", "restore"):
+            if template := getattr(self, name):
+                check_template(name, template)
+
+
+USUAL = "{source_language}: {source}\n{target_language}:"
+"""The template of a task that names none: translation's."""
+PLACES = ("source", "source_language", "target_language")
+BETWEEN = "\n\n"
+"""What stands between two examples."""
+
+
+def check_template(name: str, template: str) -> None:
+    """Raise `InputError` for a template without `{source}`, or with a place that there is not."""
+    try:
+        places = [place for _, place, _, _ in string.Formatter().parse(template) if place is not None]
+    except ValueError as error:
+        raise InputError(f"templates.{name}: {template!r} cannot be read ({error}); write {{{{ and }}}} for braces of its own") from None
+    if unknown := [place for place in places if place not in PLACES]:
+        raise InputError(f"templates.{name}: there is no {{{unknown[0]}}}; a template has {', '.join(f'{{{one}}}' for one in PLACES)}")
+    if places.count("source") != 1:
+        raise InputError(f"templates.{name}: {template!r} has {{source}} {places.count('source')} times; it stands there once")
+
+
+def read_templates(folder: Path) -> Templates:
+    """The templates in a model's folder; the usual ones where it has none."""
+    path = folder / FILE
+    if not path.is_file():
+        return Templates()
+    said = json.loads(path.read_text(encoding="utf-8"))
+    return Templates(**{**said, "examples": [(source, answer) for source, answer in said.get("examples", ())]})
+
+
+def write_templates(templates: Templates, folder: Path) -> None:
+    """Write them into a model's folder."""
+    (folder / FILE).write_text(json.dumps(asdict(templates), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+class Frame(NamedTuple):
+    """A template in one direction, as ids."""
+
+    begin: list[int]
+    """What a text begins with: the piece <bos>, or nothing."""
+    before: list[int]
+    """What stands between that and the source."""
+    after: list[int]
+    """What stands between source and answer."""
+    end: int
+    """What ends an answer."""
+    blank_before_answer: bool
+    """Whether an answer begins with a blank, as a word does behind another."""
+
+    def prompt(self, source: Sequence[int]) -> list[int]:
+        """What the model reads before it writes."""
+        return [*self.begin, *self.before, *source, *self.after]
+
+    def row(self, source: Sequence[int], answer: Sequence[int]) -> tuple[list[int], list[int]]:
+        """What the model reads, and for each of these pieces the one to be written behind it; −100 where that is part of the prompt.
+
+        Where there is no source, the answer is written behind nothing but the beginning, as plain text.
+        """
+        prompt = self.prompt(source) if source else self.begin
+        return [*prompt, *answer[:-1]], ([*[-100] * (len(prompt) - 1), *answer] if prompt else [*answer[1:]])
+
+
+def prompt_of(row: tuple[Sequence[int], Sequence[int]]) -> Sequence[int]:
+    """The prompt of a row that `Frame.row` has made."""
+    read, labels = row
+    known = next((at for at, label in enumerate(labels) if label != -100), len(labels))
+    return read[: known + 1]
+
+
+_SOURCE, _ANSWER = "\N{OBJECT REPLACEMENT CHARACTER}", "\N{REPLACEMENT CHARACTER}"
+
+
+def frame_of(templates: Templates, tokenizer: Any, languages: tuple[str, str], kind: str) -> Frame:
+    """The template of a `kind` (`task`, `restore`) from one language into another.
+
+    Raises `InputError` for a chat template that the model does not have.
+    """
+    names = {"source_language": language(languages[0]).name, "target_language": language(languages[1]).name}
+    template = getattr(templates, kind) or USUAL
+
+    def asked(source: str) -> str:
+        return template.format(source=source, **names)
+
+    shots = templates.examples if kind == "task" else []
+    if templates.chat:
+        return _in_chat(tokenizer, [(asked(source), answer) for source, answer in shots], asked(_SOURCE))
+    text = "".join(f"{asked(source)} {answer}{BETWEEN}" for source, answer in shots) + asked(_SOURCE)
+    before, after = (part.rstrip(" ") for part in text.split(_SOURCE))
+    return Frame(begin(tokenizer), _ids(tokenizer, before), _ids_behind(tokenizer, after), tokenizer.eos_token_id, True)
+
+
+def _in_chat(tokenizer: Any, turns: list[tuple[str, str]], last: str) -> Frame:
+    if not getattr(tokenizer, "chat_template", None):
+        raise InputError("templates.chat: the model has no chat template; leave `chat` out, or take a model that was trained to chat")
+    said = [{"role": role, "content": content} for asked, answer in turns for role, content in (("user", asked), ("assistant", answer))]
+    said.append({"role": "user", "content": last})
+
+    def rendered(turns: list[dict[str, str]], more: bool) -> str:
+        # models that can think first are to answer at once, in training and in use
+        return tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=more, enable_thinking=False)
+
+    before, after = (part for part in rendered(said, True).split(_SOURCE))
+    whole = rendered([*said, {"role": "assistant", "content": _ANSWER}], False)
+    behind = _ids(tokenizer, whole.split(_ANSWER)[1])
+    return Frame([], _ids(tokenizer, before.rstrip(" ")), _ids(tokenizer, after), behind[0] if behind else tokenizer.eos_token_id, False)
+
+
+def begin(tokenizer: Any) -> list[int]:
+    """The ids that the tokenizer puts before a text, as <bos>; none where it puts none there."""
+    return [i for i in tokenizer("")["input_ids"] if i != tokenizer.eos_token_id or i == tokenizer.bos_token_id][:1]
+
+
+def word_blank(tokenizer: Any) -> str:
+    """What makes a word behind another of a text's first word: a blank, unless the tokenizer puts one there by itself."""
+    first = tokenizer.tokenize("a")[0]
+    return "" if first.startswith(("▁", "Ġ")) else " "
+
+
+def _ids(tokenizer: Any, text: str) -> list[int]:
+    return tokenizer(text, add_special_tokens=False)["input_ids"] if text else []
+
+
+def _ids_behind(tokenizer: Any, text: str) -> list[int]:
+    """The ids of a text that stands behind another. Some tokenizers put a blank before all that they get."""
+    letter = _ids(tokenizer, "a")
+    both = _ids(tokenizer, f"a{text}")
+    return both[len(letter) :] if both[: len(letter)] == letter else _ids(tokenizer, text)
+
+
+def without_masks(line: str, templates: Templates) -> str:
+    """A noised line in which masks stand as a decoder reads them."""
+    return line.replace(MASK, templates.mask)
+
+
+def ends_of(tokenizer: Any, more: Sequence[int] = ()) -> list[int]:
+    """The ids at which an answer ends: the tokenizer's end, `more`, and all pieces with a line break, since an answer is one line."""
+    ends = {tokenizer.eos_token_id, *more} - {None}
+    for piece, number in tokenizer.get_vocab().items():
+        if "\n" in piece or "Ċ" in piece or piece == "<0x0A>":
+            ends.add(number)
+    return sorted(ends)
+
+
+def first_line(text: str) -> str:
+    """The answer of what a decoder has written."""
+    return text.strip().split("\n")[0].strip()

@@ -1,0 +1,65 @@
+"""asking: an arm that trains nothing. The model is asked as it is, with or without examples of the training text before each source.
+
+It is written like a trained one, with its templates, so that whatever decodes, scores and reports finds what it finds of other arms.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workflow_scripts.device import pick_device
+from workflow_scripts.models.templates import Templates
+from workflow_scripts.models.tokenisation import Codec, load_codec
+from workflow_scripts.stage import InputError
+from workflow_scripts.text.files import read_lines
+from workflow_scripts.training.curve import handed_on, score_key
+from workflow_scripts.training.job import Job, finish
+from workflow_scripts.training.looks import dev_loss, dev_score
+from workflow_scripts.training.loop import load_model
+from workflow_scripts.training.rows import Dev, Rounds
+from workflow_scripts.training.settings import Training
+
+
+def ask(
+    job: Job,
+    settings: Training,
+    read: Callable[[Codec], tuple[Rounds, list[Dev]]],
+    templates: Templates,
+    pairs: tuple[Path, Path],
+    shots: int,
+    *,
+    languages: tuple[str, ...],
+    documents: bool,
+) -> None:
+    """Write the model as it is, with templates in which so many of the training `pairs` stand before the source, drawn by the seed.
+
+    It is measured on the dev set like a trained one. Raises `InputError` where examples are wanted of a model that is no decoder.
+    """
+    codec = load_codec(job.start, documents)
+    if shots and not codec.form.causal:
+        raise InputError(f"shots: {job.start} is a model of the family {codec.form.title}, which reads no examples; set shots: 0")
+    drawn = np.random.default_rng(job.seed).permutation(sum(1 for _ in read_lines(pairs[0])))[:shots].tolist()
+    sides = [[lines[place] for place in drawn] for lines in (list(read_lines(path)) for path in pairs)]
+    codec.templates = replace(templates, examples=list(zip(*sides, strict=True)))
+    rounds, dev = read(codec)
+    network: Any = load_model(job.start, settings, job.seed)
+    network.to(pick_device(settings.device))
+    begun = time.perf_counter()
+    look = {"eval_loss": dev_loss(network, codec, dev)}
+    for part in dev if settings.bleu_sentences else []:
+        if (score := dev_score(network, codec, part, settings)) is not None:
+            look[score_key(settings)] = score
+    history = [{"step": 0, "seconds": round(time.perf_counter() - begun, 2), **look}]
+    about = {
+        "languages": languages,
+        "rows": rounds.rows,
+        "shots": shots,
+        "lines": [number + 1 for number in drawn],
+        "handed_on": handed_on(history, settings),
+        "settings": asdict(settings),
+    }
+    finish(job, network, codec.tokenizer, history, about, templates=codec.templates if codec.form.causal else None)
