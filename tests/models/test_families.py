@@ -10,6 +10,7 @@ import ctranslate2
 import pytest
 import torch
 from phases import TINY, finetune, phase_files
+from tiny_decoders import small_decoder
 from tiny_models import manual_pairs, small_encoder, small_model, small_mt5
 from transformers import AutoConfig
 from transformers.convert_slow_tokenizer import MBART50_LANGUAGES, MBART_LANGUAGES
@@ -45,13 +46,16 @@ MADE = {
     "xlm-roberta": "xlmr",
     "bart": "bart",
     "mt5": "mt5",
+    "gemma3_text": "decoder",
+    "bloom": "bloom",
 }
 
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
     """A tiny model of each family."""
-    make = {kind: small_encoder if kind in ("bert", "xlm-roberta") else small_model for kind in MADE} | {"mt5": small_mt5}
+    make = {kind: small_encoder if kind in ("bert", "xlm-roberta") else small_model for kind in MADE}
+    make |= {"mt5": small_mt5, "gemma3_text": small_decoder, "bloom": small_decoder}
     return {kind: make[kind](tmp_path_factory.mktemp(kind), kind) for kind in MADE}
 
 
@@ -61,14 +65,15 @@ def test_each_model_has_its_family_and_what_the_table_says_of_it(models):
         family = family_of(folder)
         assert family.name == MADE[kind]
         config = AutoConfig.from_pretrained(folder)
-        assert all(hasattr(config, name) for name in (*filter(None, family.dropout), *family.off, *family.size.values()))
-        longest = {"xlm-roberta": 64, "mt5": UNLIMITED}
+        assert all(hasattr(config, name) for name in filter(None, (*family.dropout, *family.off, *family.size.values())))
+        longest = {"xlm-roberta": 64, "mt5": UNLIMITED, "bloom": UNLIMITED}
         assert longest_row(config) == (longest.get(kind) or config.max_position_embeddings)
         assert bool(decoder_depth(config)) == family.decoder
         for head in family.heads:
             labels = None if head == "text" else ["a", "b"]
             network = load_network(folder, head, dropout=0.25, attention_dropout=0.125, seed=1, labels=labels)
-            assert [getattr(network.config, name) for name in family.dropout if name] == [0.25, 0.125][: 1 + bool(family.dropout[1])]
+            wanted = [share for name, share in zip(family.dropout, (0.25, 0.125), strict=True) if name]
+            assert [getattr(network.config, name) for name in family.dropout if name] == wanted
 
 
 def test_a_model_of_no_known_family_is_refused_with_the_nearest(tmp_path):

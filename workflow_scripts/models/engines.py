@@ -9,6 +9,7 @@ import json
 import math
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import partial
 from importlib import metadata
 from pathlib import Path
@@ -21,7 +22,7 @@ from workflow_scripts.models.decoding import Decoding, Translate, computed_in, l
 from workflow_scripts.models.engine import register_engine
 from workflow_scripts.models.families import longest_output
 from workflow_scripts.models.search import Hypothesis, beam_search
-from workflow_scripts.models.templates import ends_of
+from workflow_scripts.models.templates import Templates, ends_of
 from workflow_scripts.models.tokenisation import Codec, ids_needed
 from workflow_scripts.stage import InputError, in_one_line
 
@@ -146,7 +147,9 @@ class Probe(NamedTuple):
 @torch.no_grad()
 def probe(network: Any, codec: Codec) -> Probe:
     """What a decoder makes of a prompt before it is converted, which takes it to pieces."""
-    ids = codec.frame(("en", "de")).prompt(codec.pieces(codec.behind_blank(["One sentence in another language."]), 64)[0])
+    (source,) = codec.pieces(codec.behind_blank(["One sentence in another language."]), 64)
+    # longer ones do not fit into the attention's window of some models
+    ids = replace(codec, templates=Templates()).frame(("en", "de")).prompt(source)[:32]
     pieces = codec.tokenizer.convert_ids_to_tokens(ids)
     return Probe(pieces, network(torch.tensor([ids])).logits[0].float().log_softmax(-1))
 
@@ -235,11 +238,14 @@ def convert(model: Path, codec: Codec, folder: Path) -> Probe | None:
         converter.convert(str(folder), force=True)
     except (ValueError, NotImplementedError) as error:
         raise InputError(f"{model}: CTranslate2 cannot convert it ({in_one_line(error)}); set decoding.engine: huggingface") from None
-    if converter.known:
-        return converter.known
     file = folder / "config.json"
     config = json.loads(file.read_text(encoding="utf-8"))
     config["bos_token"] = config.get("bos_token") or "<s>"
+    if converter.known:
+        # which are not there in byte-level vocabularies, and may not be null either
+        config |= {name: config.get(name) or codec.tokenizer.eos_token for name in ("unk_token", "eos_token")}
+        file.write_text(json.dumps(config), encoding="utf-8")
+        return converter.known
     first = codec.tokenizer.convert_ids_to_tokens(codec.start) if codec.start is not None else None
     config["decoder_start_token"] = codec.tokenizer.eos_token if codec.form.starts_with_end else first
     file.write_text(json.dumps(config), encoding="utf-8")

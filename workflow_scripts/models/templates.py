@@ -92,8 +92,6 @@ class Frame(NamedTuple):
     """What stands between source and answer."""
     end: int
     """What ends an answer."""
-    blank_before_answer: bool
-    """Whether an answer begins with a blank, as a word does behind another."""
 
     def prompt(self, source: Sequence[int]) -> list[int]:
         """What the model reads before it writes."""
@@ -134,7 +132,7 @@ def frame_of(templates: Templates, tokenizer: Any, languages: tuple[str, str], k
         return _in_chat(tokenizer, [(asked(source), answer) for source, answer in shots], asked(_SOURCE))
     text = "".join(f"{asked(source)} {answer}{BETWEEN}" for source, answer in shots) + asked(_SOURCE)
     before, after = (part.rstrip(" ") for part in text.split(_SOURCE))
-    return Frame(begin(tokenizer), _ids(tokenizer, before), _ids_behind(tokenizer, after), tokenizer.eos_token_id, True)
+    return Frame(begin(tokenizer), _ids(tokenizer, before), _ids_behind(tokenizer, after), tokenizer.eos_token_id)
 
 
 def _in_chat(tokenizer: Any, turns: list[tuple[str, str]], last: str) -> Frame:
@@ -150,7 +148,7 @@ def _in_chat(tokenizer: Any, turns: list[tuple[str, str]], last: str) -> Frame:
     before, after = (part for part in rendered(said, True).split(_SOURCE))
     whole = rendered([*said, {"role": "assistant", "content": _ANSWER}], False)
     behind = _ids(tokenizer, whole.split(_ANSWER)[1])
-    return Frame([], _ids(tokenizer, before.rstrip(" ")), _ids(tokenizer, after), behind[0] if behind else tokenizer.eos_token_id, False)
+    return Frame([], _ids(tokenizer, before.rstrip(" ")), _ids(tokenizer, after), behind[0] if behind else tokenizer.eos_token_id)
 
 
 def begin(tokenizer: Any) -> list[int]:

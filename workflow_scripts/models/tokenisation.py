@@ -88,9 +88,12 @@ class Codec:
         """
         return [self.within(ids, max_length) for ids in self._whole(lines, masks)]
 
-    def behind_blank(self, lines: list[str]) -> list[str]:
-        """The lines as a decoder has them in a prompt and behind it: a blank before them, if that makes other pieces of the first word."""
-        blank = word_blank(self.tokenizer) if self.form.causal else ""
+    def behind_blank(self, lines: list[str], answers: bool = False) -> list[str]:
+        """The lines as a decoder has them in a prompt, or as `answers` behind it: with a blank before them, as the template has one there.
+
+        In a chat an answer begins its turn, without a blank; and some tokenizers put one before all text by themselves.
+        """
+        blank = word_blank(self.tokenizer) if self.form.causal and not (answers and self.templates.chat) else ""
         if not blank:
             return lines
         return [f"{blank}{line}" if line else line for line in lines]

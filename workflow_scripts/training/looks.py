@@ -59,7 +59,9 @@ def dev_score(network: PreTrainedModel, codec: Codec, dev: Dev, settings: Traini
     """BLEU or ROUGE-L of greedy translations of the first dev sentences; None if the metric's library or tokeniser is missing."""
     # a summary is far shorter than its document
     chosen = dev.rows[: settings.bleu_sentences]
-    longest = {"max_length": max(len(row[1]) for row in chosen) + 10} if codec.documents else {}
+    # and a prompt may be longer than any answer
+    written = [sum(label >= 0 for label in row[1]) if codec.form.causal else len(row[1]) for row in chosen]
+    longest = {"max_length": max(written) + 10} if codec.documents or codec.form.causal else {}
     sources = [prompt_of(row) if codec.form.causal else row[0] for row in chosen]
 
     def greedy(sources: list[Sequence[int]], tokens: int) -> list[str]:

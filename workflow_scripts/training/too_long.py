@@ -59,7 +59,7 @@ def read_side(
     cut: list[bool] = []
 
     def rows(portion: list[str]) -> list[list[int]]:
-        whole = codec.piece_ids(portion) if pieces else codec.pieces(codec.behind_blank(portion), NO_LIMIT, masks)
+        whole = codec.piece_ids(portion) if pieces else codec.pieces(codec.behind_blank(portion, labels), NO_LIMIT, masks)
         cut.extend(len(ids) > room.max_length - 2 for ids in whole)
         if ends:
             return codec.framed([codec.within(ids, room.max_length) for ids in whole], code)

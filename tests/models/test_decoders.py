@@ -1,0 +1,120 @@
+"""Models that are a decoder alone: from their rows to their hypotheses, by both engines, with few weights trained."""
+
+import pytest
+import torch
+from phases import TINY, finetune, phase_files
+from tiny_decoders import KINDS, small_decoder
+from tiny_models import manual_pairs
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from workflow_scripts.evidence.representation import sentence_vectors
+from workflow_scripts.evidence.states import hidden_states, open_half, pooled
+from workflow_scripts.models.batches import collate
+from workflow_scripts.models.decoding import Decoding, translator
+from workflow_scripts.models.families import family_of
+from workflow_scripts.models.networks import load_network, makes_scores_of_states
+from workflow_scripts.models.search import generate
+from workflow_scripts.models.templates import Templates, read_templates
+from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.training.looks import dev_loss
+from workflow_scripts.training.rows import Dev, aligned_dev
+from workflow_scripts.training.settings import Training
+from workflow_scripts.training.too_long import Room
+
+SETTINGS = Training(**{**TINY, "updates": 2, "evaluate_every": 2, "checkpoint": "last", "label_smoothing": 0.0})
+LORA = {"kind": "lora", "rank": 4}
+
+
+@pytest.fixture(scope="module")
+def text(tmp_path_factory):
+    return phase_files(tmp_path_factory.mktemp("text"))[0]
+
+
+def written(model, lines, **settings):
+    codec = load_codec(model)
+    with translator(model, codec, 1, Decoding(**{"beam_size": 2, "max_length": 12, **settings})) as translate:
+        return [ranked[0].text for ranked in translate(lines, ("de", "en"), 1)]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_decoder_works_from_its_rows_to_its_hypotheses(kind, text, tmp_path):
+    start = small_decoder(tmp_path, kind)
+    assert family_of(start).causal
+    finetune(text, start, tmp_path, Training(**{**vars(SETTINGS), "adapter": None if kind == "llama" else LORA}))
+    model = tmp_path / "model"
+    if kind != "llama":
+        merged = read_json(tmp_path / "training.json")["adapter"]["merged"]
+        assert merged["nats_before"] == pytest.approx(merged["nats_after"], abs=1e-3)
+    plain, tokenizer = AutoModelForCausalLM.from_pretrained(model), AutoTokenizer.from_pretrained(model)
+    assert plain.get_input_embeddings().weight.shape[0] == len(tokenizer)  # the rows of no piece are gone
+    lines = manual_pairs(12)[0]
+    found = written(model, lines, engine="huggingface")
+    assert len(found) == 12 and not any("\n" in line for line in found)
+    if kind == "gemma2":  # CTranslate2 does not know its soft caps
+        with pytest.raises(InputError, match=r"does not convert it quite right, its probabilities differ by .*; set decoding\.engine"):
+            written(model, lines)
+    else:
+        assert written(model, lines) == found
+    # a loss in chunks of states is the loss of the scores
+    codec = load_codec(model)
+    dev = aligned_dev(text / "dev.de", text / "dev.en", ("de", "en"), codec, Room(64, True))
+    network = load_network(model, "text", dropout=0.0, attention_dropout=0.0, seed=1).eval()
+    batch = collate(list(dev.rows[:3]), codec.pad, decoder=False)
+    labels = batch.pop("labels")
+    with torch.no_grad():
+        scores = network(**batch).logits
+    mean = torch.nn.functional.cross_entropy(scores.flatten(0, 1), labels.flatten(), ignore_index=-100)
+    assert dev_loss(network, codec, [Dev(dev.rows[:3], "en")]) == pytest.approx(float(mean), abs=1e-4)
+    assert makes_scores_of_states(network) == (kind != "gemma2")
+    # what is looked into
+    half, rows = open_half("model", model), codec.encode(lines[:3], "de")
+    assert (half.depth, half.width) == (2, 32) and hidden_states(half, rows).shape == (3, 3, max(map(len, rows)), 32)
+    assert sentence_vectors(network, codec.pad, rows).shape == (3, 3, 32)
+    alone = pooled(half, rows[:1], ["text", "last"], 64)
+    assert torch.allclose(pooled(half, rows, ["text", "last"], 4096)[:, :, :1], alone, atol=1e-4)
+
+
+def test_padding_before_a_prompt_changes_nothing(tmp_path):
+    model = small_decoder(tmp_path, "llama")  # which has no piece for padding
+    codec, network = load_codec(model), load_network(model_of := model, "text", dropout=0, attention_dropout=0, seed=1)
+    rows = codec.asked(codec.pieces(codec.behind_blank(manual_pairs(6)[0]), 99), ("de", "en"))
+    together = generate(network, codec, rows, "en", 1, max_length=8)
+    assert together == [generate(network, codec, [row], "en", 1, max_length=8)[0] for row in rows]
+    assert model_of == model
+
+
+def test_a_phase_hands_its_templates_on(text, tmp_path):
+    start, given = small_decoder(tmp_path), '{"task": "{source} =>", "restore": "Mend: {source}\\nMended:"}'
+    finetune(text, start, tmp_path, SETTINGS, noised=text / "noised", templates=given)
+    templates = Templates(task="{source} =>", restore="Mend: {source}\nMended:")
+    assert read_templates(tmp_path / "model") == templates == load_codec(tmp_path / "model").templates
+    assert 0 < read_json(tmp_path / "training.json")["rows"] < 100  # but for those that are too long
+
+
+def test_a_decoder_is_asked_as_it_is_with_examples_of_the_training_text(text, tmp_path):
+    start, pairs = small_decoder(tmp_path), [(text / f"train.{code}").read_text().splitlines() for code in ("de", "en")]
+    before = {name: weight.clone() for name, weight in AutoModelForCausalLM.from_pretrained(start).named_parameters()}
+    shown = {}
+    for seed in (1, 1, 2):
+        finetune(text, start, tmp_path, Training(bleu_sentences=4), shots=2, seed=seed)
+        examples = load_codec(tmp_path / "model").templates.examples
+        assert shown.setdefault(seed, examples) == examples and all(pair in zip(*pairs, strict=True) for pair in examples)
+    assert shown[1] != shown[2] and len(shown[1]) == 2
+    report = read_json(tmp_path / "training.json")
+    assert report["shots"] == 2 and [pairs[0][number - 1] for number in report["lines"]] == [source for source, _ in shown[2]]
+    curve = (tmp_path / "curve.tsv").read_text().splitlines()
+    assert len(curve) == 2 and curve[1].startswith("0\t")
+    after = dict(AutoModelForCausalLM.from_pretrained(tmp_path / "model").named_parameters())
+    assert all(torch.equal(weight, before[name][: len(weight)]) for name, weight in after.items())
+    assert len(written(tmp_path / "model", manual_pairs(3)[0])) == 3
+
+
+def test_no_examples_for_a_model_that_reads_none(text, tmp_path):
+    with pytest.raises(InputError, match=r"shots: .* is a model of the family mBART, which reads no examples; set shots: 0"):
+        finetune(text, text / "model", tmp_path, SETTINGS, shots=2)
+
+
+def test_an_answer_that_leaves_no_room_for_a_source_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"decoding\.max_length: an answer of 500 pieces leaves no room"):
+        written(small_decoder(tmp_path), ["a"], max_length=500, engine="huggingface")

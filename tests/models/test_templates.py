@@ -1,0 +1,110 @@
+"""How a decoder is asked: templates as ids, and where an answer ends."""
+
+import pytest
+from tiny_decoders import BYTE_LEVEL, small_decoder
+from tiny_models import manual_pairs
+
+from workflow_scripts.models.templates import Frame, Templates, ends_of, first_line, prompt_of, read_templates, write_templates
+from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.stage import InputError
+
+
+@pytest.fixture(scope="module", params=["gemma3_text", "qwen2"])
+def codec(request, tmp_path_factory):
+    """A tokenizer of words behind blanks and with <bos>, and one of bytes without."""
+    return load_codec(small_decoder(tmp_path_factory.mktemp(request.param), request.param, chat=True))
+
+
+@pytest.fixture(autouse=True)
+def usual(codec):
+    codec.templates = Templates()
+
+
+def test_a_prompt_is_the_template_with_the_source_in_it(codec):
+    german, english = manual_pairs(20)
+    frame = codec.frame(("de", "en"))
+    for source, target in zip(german, english, strict=True):
+        pieces = codec.pieces(codec.behind_blank([source]), 1000)[0]
+        answer = codec.fitted(codec.pieces(codec.behind_blank([target]), 1000), "en", 1000, labels=True)[0]
+        read, labels = frame.row(pieces, answer)
+        assert codec.tokenizer.decode(read) == codec.tokenizer.decode(frame.begin) + f"German: {source}\nEnglish: {target}"
+        assert len(read) == len(labels)
+        # each place that has a label is followed by it, and the last one by the end
+        assert [piece for piece, label in zip(read[1:], labels, strict=False) if label != -100] == answer[:-1]
+        assert labels[-1] == codec.tokenizer.eos_token_id and [one for one in labels if one != -100] == answer
+        assert prompt_of((read, labels)) == frame.prompt(pieces) == codec.asked([pieces], ("de", "en"))[0]
+
+
+def test_what_is_cut_has_no_end(codec):
+    whole = codec.pieces(codec.behind_blank(manual_pairs(1)[1]), 1000)
+    (row,) = codec.fitted(whole, "en", 6, labels=True)
+    assert row == whole[0][:4]
+
+
+def test_without_a_source_a_text_is_plain_text(codec):
+    answer = [7, 8, 1]
+    read, labels = codec.frame(("de", "de"), "restore").row([], answer)
+    if codec.form.name in BYTE_LEVEL or not codec.frame(("de", "de")).begin:
+        assert (read, labels) == ([7, 8], [8, 1])
+    else:
+        assert (read, labels) == ([codec.tokenizer.bos_token_id, 7, 8], answer)
+
+
+def test_masks_are_text(codec):
+    (ids,) = codec.pieces(["a <mask> b"], 100, masks=True)
+    assert codec.tokenizer.decode(ids) == "a ___ b"
+    codec.templates = Templates(mask="…")
+    assert codec.tokenizer.decode(codec.pieces(["a <mask> b"], 100, masks=True)[0]) == "a … b"
+
+
+def test_examples_stand_before_the_source(codec):
+    codec.templates = Templates(examples=[("Ja.", "Yes."), ("Nein.", "No.")])
+    text = codec.tokenizer.decode(codec.asked(codec.pieces(codec.behind_blank(["Gut."]), 100), ("de", "en"))[0], skip_special_tokens=True)
+    assert text == "German: Ja.\nEnglish: Yes.\n\nGerman: Nein.\nEnglish: No.\n\nGerman: Gut.\nEnglish:"
+    # sentences that are restored have none
+    restored = codec.tokenizer.decode(codec.frame(("de", "de"), "restore").prompt([]), skip_special_tokens=True)
+    assert restored == "Mixed German:\nGerman:"
+
+
+def test_a_chat_has_the_models_own_turns_and_their_end(codec):
+    codec.templates = Templates(chat=True, examples=[("Ja.", "Yes.")])
+    frame = codec.frame(("de", "en"))
+    asked = codec.tokenizer.decode(frame.prompt(codec.pieces(codec.behind_blank(["Gut."]), 100)[0]))
+    turns = ["user\nGerman: Ja.\nEnglish:", "assistant\nYes.", "user\nGerman: Gut.\nEnglish:"]
+    begin = codec.tokenizer.bos_token or ""
+    assert asked == begin + "".join(f"<|turn|>{turn}<|end|>\n" for turn in turns) + "<|turn|>assistant\n"
+    assert frame.end == codec.tokenizer.convert_tokens_to_ids("<|end|>") and not frame.begin
+    assert codec.behind_blank(["Good."], answers=True) == ["Good."]
+    assert codec.fitted([[7]], "en", 10, labels=True) == [[7, frame.end]]
+    codec.tokenizer.chat_template, kept = None, codec.tokenizer.chat_template
+    with pytest.raises(InputError, match=r"templates\.chat: the model has no chat template"):
+        codec.frame(("de", "en"))
+    codec.tokenizer.chat_template = kept
+
+
+def test_an_answer_ends_with_its_line(codec):
+    ends = ends_of(codec.tokenizer, [5])
+    line_break = codec.tokenizer("\n", add_special_tokens=False)["input_ids"][0]
+    assert {codec.tokenizer.eos_token_id, line_break, 5} <= {*ends}
+    assert first_line(" Save it.\nGerman: no") == "Save it." and first_line("\n") == ""
+
+
+@pytest.mark.parametrize(
+    ("template", "said"),
+    [
+        ("German:", r"templates\.task: 'German:' has \{source\} 0 times"),
+        ("{source} {source}", "has {source} 2 times".replace("{", r"\{").replace("}", r"\}")),
+        ("{source} {target}", r"there is no \{target\}; a template has \{source\}"),
+        ("{source} {", r"cannot be read .*; write \{\{ and \}\} for braces of its own"),
+    ],
+)
+def test_a_template_that_cannot_be_filled_is_refused(template, said):
+    with pytest.raises(InputError, match=said):
+        Templates(task=template)
+
+
+def test_templates_come_back_from_a_models_folder(tmp_path):
+    templates = Templates(task="{source} =>", mask="_", examples=[("a", "b")])
+    write_templates(templates, tmp_path)
+    assert read_templates(tmp_path) == templates and read_templates(tmp_path / "none") == Templates()
+    assert Frame([1], [2], [4], 9).prompt([3]) == [1, 2, 3, 4]
