@@ -26,7 +26,7 @@ rule backbone:
         task_text=lambda w, input: ["--task-text", *input.task_text] if input.task_text else [],
         held_out=lambda w, input: ["--held-out", *input.held_out] if input.held_out else [],
         bitext=lambda w, input: flags(input, "bitext", "bitext_dev"),
-        start=lambda w, input: flags(input, "start"),
+        start=lambda w, input: [*flags(input, "start"), *of(inputs.asked_by)(w)],
         encoder=of(inputs.encoder_will_do),
         head=of(inputs.keep_head),
         checkpoints="results/backbones/{backbone}/checkpoints",

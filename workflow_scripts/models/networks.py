@@ -67,6 +67,8 @@ def load_network(
     if getattr(config, "cross_attention", False):
         config.cross_attention = False  # of a VECO: what is loaded here has none, and must not be taken for one
     kind = class_of(family, head)
+    if type(config) not in getattr(kind, "_model_mapping", {type(config): kind}):
+        raise InputError(f"{folder}: transformers has no head for {head} on models of type {config.model_type}; take another model")
     config.dtype = torch.float32  # a folder in half precision says so
     if from_scratch:
         # transformers' Auto classes cannot be called

@@ -13,7 +13,7 @@ Training writes the templates into the model's folder (`FILE`), and whatever loa
 
 import json
 import string
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -79,6 +79,18 @@ def read_templates(folder: Path) -> Templates:
 def write_templates(templates: Templates, folder: Path) -> None:
     """Write them into a model's folder."""
     (folder / FILE).write_text(json.dumps(asdict(templates), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def rendered(templates: Iterable[str], languages: Iterable[str]) -> list[str]:
+    """What templates put around a source in any of these languages, as text: a vocabulary that is cut down keeps its pieces."""
+    names = [language(code).name for code in languages]
+    filled = [
+        template.format(source=Templates.mask, source_language=one, target_language=other)
+        for template in dict.fromkeys(filter(None, (USUAL, Templates.restore, *templates)))
+        for one in names
+        for other in names
+    ]
+    return [part for text in dict.fromkeys(filled) for part in (text, f"a{text}{BETWEEN}a")]
 
 
 class Frame(NamedTuple):

@@ -109,7 +109,7 @@ class Codec:
         frame = self.frame(languages)
         return [frame.prompt(row) for row in rows]
 
-    @functools.cached_property
+    @property
     def _answer_end(self) -> int:
         return self.frame(("en", "en")).end
 

@@ -229,7 +229,7 @@ register_batch(
 )
 # having read the task's text, without anything to restore
 register_batch(
-    "plain",
+    "plain_text",
     left_out,
     label="reading the same text as it stands (control)",
     asks="Does restoring help more than having read the text?",

@@ -14,7 +14,7 @@ from workflow_scripts.evidence.trivial import Kind
 from workflow_scripts.models.templates import USUAL as USUAL_TEMPLATE
 from workflow_scripts.models.templates import Templates
 from workflow_scripts.run.config import Config, backbones_used
-from workflow_scripts.run.inputs import Wildcards, as_json, noised_phase, plugin_inputs, writing_plugins
+from workflow_scripts.run.inputs import Wildcards, as_json, noised_phase, plugin_inputs, templates_of, writing_plugins
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks import crosslingual, translation
 from workflow_scripts.tasks.entry import task_of
@@ -208,10 +208,8 @@ def phase_flags(config: Config, w: Wildcards) -> list[str]:
 
 def templates_flag(config: Config, w: Wildcards) -> list[str]:
     """The flag that says how a decoder is asked, where that is not as usual."""
-    experiment = config.experiments[w.experiment]
-    own = getattr(experiment, "templates", Templates())
-    used = dataclasses.replace(own, task=own.task or task_of(experiment).template)
-    return [] if used in (Templates(), Templates(task=USUAL_TEMPLATE)) else ["--templates", as_json(used)]
+    used = templates_of(config.experiments[w.experiment])
+    return [] if used in (None, Templates(), Templates(task=USUAL_TEMPLATE)) else ["--templates", as_json(used)]
 
 
 def generator_plugin(config: Config, w: Wildcards) -> dict[str, list[str]]:

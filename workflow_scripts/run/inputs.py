@@ -18,6 +18,7 @@ from workflow_scripts.evidence.trivial import TRIVIAL
 from workflow_scripts.lexicon.lexicon import ALIGNED_PAIRS
 from workflow_scripts.models.decoding import Decoding
 from workflow_scripts.models.families import family_of
+from workflow_scripts.models.templates import USUAL, Templates
 from workflow_scripts.names import instead
 from workflow_scripts.run import analyses
 from workflow_scripts.run.config import Config, backbones_used, data_file, data_used, translators
@@ -474,6 +475,22 @@ def _family_of(block: Backbone) -> registry.Entry | None:
         return family_of(block.model) if block.kind == "hub" and block.model and Path(block.model).is_dir() else None
     except InputError:
         return None  # preflight says why
+
+
+def asked_by(config: Config, w: Wildcards) -> list[str]:
+    """The flag with the templates of experiments that ask a decoder in a way of their own, for a vocabulary that is cut down."""
+    if not config.backbones[w.backbone].trim:
+        return []
+    users = [config.experiments[name] for name in backbone_users(config, w.backbone)]
+    own = [template for each in users if (used := templates_of(each)) for template in (used.task, used.restore)]
+    usual = {"", USUAL, Templates.restore}
+    return ["--templates", *found] if (found := sorted({*own} - usual)) else []
+
+
+def templates_of(experiment: Any) -> Templates | None:
+    """How an experiment asks a decoder: by its own templates, and that of its task; None of one that writes no text."""
+    own = getattr(experiment, "templates", None)
+    return own and dataclasses.replace(own, task=own.task or task_of(experiment).template)
 
 
 def keep_head(config: Config, w: Wildcards) -> str:

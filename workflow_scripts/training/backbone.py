@@ -139,6 +139,7 @@ def main(
     bitext_dev: tuple[Path, ...] = (),
     encoder_will_do: bool = False,
     keep_head: bool = False,
+    templates: tuple[str, ...] = (),
     checkpoints: Path = Path("checkpoints"),
     threads: int = 0,
     minutes: float = 0,
@@ -153,7 +154,7 @@ def main(
     sentences may be in the pretraining text. `bitext` and `bitext_dev` are the training and dev text of the corpora that it is pretrained
     on, both sides of each one after the other, with the language as the files' suffix. A continued backbone goes on from the model in
     `start`. With `encoder_will_do` a model may be loaded that has no decoder, to classify with; with `keep_head` it keeps the head that
-    it was pretrained with, so that another backbone can go on from it.
+    it was pretrained with, so that another backbone can go on from it. `templates` are those by which experiments ask a decoder.
     `minutes` is the job's time, `attempt` its number, `checkpoints` what a killed one goes on from.
     """
     texts = Texts(languages, task_text, held_out, bitext, bitext_dev)
@@ -165,7 +166,7 @@ def main(
         details = go_on(settings, start, texts, job)
     else:
         if settings.kind == "hub":
-            details = fetch(settings, languages, output, (*task_text, *held_out), encoder_will_do, keep_head)
+            details = fetch(settings, languages, output, (*task_text, *held_out), encoder_will_do, keep_head, templates)
         elif settings.kind == "arm":
             details = take_over(start, output, task_text, held_out)
         else:
@@ -251,15 +252,17 @@ def fetch(
     text: tuple[Path, ...] = (),
     encoder_will_do: bool = False,
     keep_head: bool = False,
+    templates: tuple[str, ...] = (),
 ) -> dict:
     """Load a model from hub or folder and save it in place; raises `InputError` with the way out.
 
-    `text` is all that the experiments read and write, for trimming. Returns what ``backbone.json`` says of the model, with the
+    `text` is all that the experiments read and write, and `templates` how they ask a decoder, for trimming. Returns what ``backbone.json`` says of the model, with the
     commit that the hub's `revision` stands for, or the checksums of a folder's files.
     """
     from transformers import AutoModel
 
     from workflow_scripts.models.networks import read_weights, save_model
+    from workflow_scripts.models.templates import rendered
     from workflow_scripts.models.tokenisation import load_codec
     from workflow_scripts.models.trimming import trim
     from workflow_scripts.models.veco import has_cross_attention, load_stack
@@ -290,7 +293,8 @@ def fetch(
         if settings.trim:
             if not text:
                 raise InputError("`trim` needs the experiments' text: --task-text and --held-out")
-            codec, counts = trim(network, codec, (line for path in text for line in read_sentences(path)), Path(folder))
+            lines = (line for path in text for line in read_sentences(path))
+            codec, counts = trim(network, codec, lines, Path(folder), rendered(templates, languages) if family.causal else ())
         save_model(network, codec.tokenizer, output)
     return {
         "model": settings.model,

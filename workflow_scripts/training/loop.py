@@ -11,7 +11,7 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -68,7 +68,10 @@ def train(
     Continues from the newest checkpoint in `folder`, if there is one. Under torchrun each process takes
     its part of every update. Raises `Stopped` when SIGTERM comes or the job's `minutes` are nearly
     over, `Diverged` when the loss is not finite or far above that of guessing. `taken` is filled with what `auto` stood for.
+    A decoder whose scores are more than the output layer's product has the plain loss, whatever the settings say.
     """
+    if not makes_scores_of_states(network):
+        settings = replace(settings, loss="plain")
     device = pick_device(settings.device)
     precision = pick_precision(settings.precision, device)
     planned = settings.batch_tokens, settings.updates, seed
@@ -111,7 +114,7 @@ def train(
 
 def batch_maker(codec: Codec, settings: Training, select: bool) -> Callable[[list], dict[str, torch.Tensor]]:
     """What makes tensors of a batch's rows, packed or not, with what the processor knows of them (`masks.without_questions`)."""
-    form = {"pad": codec.tokenizer.pad_token_id, "decoder": codec.form.decoder, "start": codec.start}
+    form = {"pad": codec.pad, "decoder": codec.form.decoder, "start": codec.start}
     tensors = partial(collate_packed, length=row_length(settings.max_length), **form) if settings.packed else partial(collate, **form)
     return lambda rows: without_questions(tensors(rows), select)
 
@@ -277,11 +280,8 @@ def schedule(settings: Training) -> dict[str, Any]:
 
 
 def pick_loss(network: PreTrainedModel, settings: Training, precision: str) -> Callable[..., torch.Tensor]:
-    """The Trainer's loss function. For the chunked loss, `network` is changed to return its last states instead of logits.
-
-    A decoder whose scores are more than the output layer's product has the plain loss, whatever the settings say.
-    """
-    if settings.loss == "plain" or not makes_scores_of_states(network):
+    """The Trainer's loss function. For the chunked loss, `network` is changed to return its last states instead of logits."""
+    if settings.loss == "plain":
         return lambda outputs, labels, num_items_in_batch=None: smoothed_loss(
             outputs.logits, labels, settings.label_smoothing, num_items_in_batch
         )
