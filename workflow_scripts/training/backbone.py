@@ -256,8 +256,8 @@ def fetch(
 ) -> dict:
     """Load a model from hub or folder and save it in place; raises `InputError` with the way out.
 
-    `text` is all that the experiments read and write, and `templates` how they ask a decoder, for trimming. Returns what ``backbone.json`` says of the model, with the
-    commit that the hub's `revision` stands for, or the checksums of a folder's files.
+    `text` is all that the experiments read and write, and `templates` how they ask a decoder, for trimming. Returns what ``backbone.json``
+    says of the model, with the commit that the hub's `revision` stands for, or the checksums of a folder's files.
     """
     from transformers import AutoModel
 
