@@ -114,7 +114,7 @@ def train(
 
 def batch_maker(codec: Codec, settings: Training, select: bool) -> Callable[[list], dict[str, torch.Tensor]]:
     """What makes tensors of a batch's rows, packed or not, with what the processor knows of them (`masks.without_questions`)."""
-    form = {"pad": codec.pad, "decoder": codec.form.decoder, "start": codec.start}
+    form: dict[str, Any] = {"pad": codec.pad, "decoder": codec.form.decoder, "start": codec.start}
     tensors = partial(collate_packed, length=row_length(settings.max_length), **form) if settings.packed else partial(collate, **form)
     return lambda rows: without_questions(tensors(rows), select)
 
