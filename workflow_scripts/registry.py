@@ -33,7 +33,7 @@ BUILT_IN: dict[str, tuple[str, ...]] = {
     "noise": ("workflow_scripts.noise.switching",),
     "family": ("workflow_scripts.models.families",),
     "objective": ("workflow_scripts.training.pretraining",),
-    "adapter": ("workflow_scripts.training.lora",),
+    "adapter": ("workflow_scripts.training.lora", "workflow_scripts.training.freezing"),
     "analysis": (
         "workflow_scripts.evidence.cka",
         "workflow_scripts.evidence.spectra",

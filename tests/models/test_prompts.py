@@ -76,6 +76,30 @@ def test_gradients_reach_prompts_and_projections_only(folder, alignment):
     assert reached == wanted == model.trained().keys() == model.state_dict().keys()
 
 
+def test_the_denoisers_loss_leaves_a_detached_guide_as_it_is(folder):
+    reached = {}
+    for guide in ("shared", "detached"):
+        model = generator(folder, SGA(prompt_length=3, guide=guide)).train()
+        torch.manual_seed(1)
+        model(**batch(SOURCES, TARGETS, 1))["denoising"].backward()
+        reached[guide] = {name for name, weight in model.named_parameters() if weight.grad is not None and weight.grad.any()}
+    own = {"prompts.denoising", "scales.denoising"}
+    assert reached["detached"] == own < reached["shared"] and "project_values.weight" in reached["shared"]
+
+
+def test_the_length_is_guessed_from_the_mean_state_or_from_the_first(folder):
+    plain = AutoModelForMaskedLM.from_pretrained(folder).eval()
+    given = batch(SOURCES, TARGETS, plain.config.pad_token_id)
+    ids, mask = given["input_ids"], given["attention_mask"]
+    states = plain.base_model(input_ids=ids, attention_mask=mask).last_hidden_state
+    found = {
+        chosen: generator(folder, SGA(prompt_length=0, alignment="mask_predict", length_from=chosen)).encode(ids, mask).summary
+        for chosen in ("mean", "first")
+    }
+    assert torch.allclose(found["first"], states[:, 0], atol=1e-5)
+    assert torch.allclose(found["mean"][1], states[1, : len(SOURCES[1])].mean(0), atol=1e-5)
+
+
 def test_a_sources_padding_changes_nothing(folder):
     model = generator(folder, SGA(prompt_length=3))
     pad = model.config.pad_token_id

@@ -95,6 +95,42 @@ def test_the_denoiser_learns_from_what_was_guessed_among_the_pieces_that_were_gi
     assert seen["draft"][0].tolist() == torch.where(read == model.mask, 7, read).repeat_interleave(2).tolist()
 
 
+def test_the_denoiser_learns_from_its_own_drafts_as_well(folder, monkeypatch):
+    model = generator(folder, drafts=3, noise_rate=0.0).train()
+    read = []
+    denoise = model.denoise
+    monkeypatch.setattr(model, "denoise", lambda guide, draft, mask: read.append(draft) or denoise(guide, draft, mask))
+    source, targets = torch.tensor([SOURCES[0]] * 2), torch.tensor([[20, 31, 42, 53], [60, 71, -100, -100]])
+    found = refining.losses(model, source, torch.ones_like(source), targets)
+    guide = model.encode(source, torch.ones_like(source))
+    weight, bias = model.output_layer()
+    mask = within(torch.tensor([12, 12]))
+    costs = []
+    for draft, following in zip(read, [*read[1:], None], strict=True):
+        states = denoise(guide, draft, mask)
+        assert following is None or torch.equal(following, (states @ weight.T + bias).argmax(-1))
+        costs.append(refining.denoising_loss(generator(folder), guide, draft, torch.tensor([12, 12]), targets).item())
+    assert len(costs) == 3 and found["denoising"].item() == pytest.approx(sum(costs) / 3, rel=1e-5)
+
+
+def test_mask_predict_smooths_its_labels_in_training_alone(folder):
+    source, targets = torch.tensor([SOURCES[0]]), torch.tensor([[20, 31, 42, 53]])
+    found = {}
+    for smoothing in (0.0, 0.5):
+        model = generator(folder, alignment="mask_predict", denoising=False, label_smoothing=smoothing)
+        for training in (True, False):
+            torch.manual_seed(2)
+            found[smoothing, training] = refining.losses(model.train(training), source, torch.ones(1, 6), targets)["alignment"].item()
+    assert found[0.5, False] == found[0.0, False] == pytest.approx(found[0.0, True], rel=1e-6)
+    model = generator(folder, alignment="mask_predict", denoising=False).train()
+    torch.manual_seed(2)
+    hidden = some_of(torch.tensor([4]))
+    states = model.align(model.encode(source, torch.ones(1, 6)), torch.where(hidden, model.mask, targets), torch.ones(1, 4))[hidden]
+    weight, bias = model.output_layer()
+    costs = torch.nn.functional.cross_entropy(states @ weight.T + bias, targets[hidden], label_smoothing=0.5)
+    assert found[0.5, True] == pytest.approx(4 * costs.item(), rel=1e-4)
+
+
 @pytest.mark.parametrize("settings", [{}, {"alignment": "mask_predict"}])
 def test_texts_are_written_in_half_precision_as_well(folder, settings):
     model = generator(folder, **settings).to(dtype=torch.bfloat16)

@@ -2,16 +2,17 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny_models import small_encoder, small_model
+from tiny_models import manual_pairs, small_encoder, small_model
 from transformers import AutoModel, AutoModelForSeq2SeqLM, AutoTokenizer, XLMRobertaConfig, XLMRobertaForMaskedLM, XLMRobertaModel
 
 from workflow_scripts.models import decoding
-from workflow_scripts.models.conversion import add_generator, convert
-from workflow_scripts.models.networks import save_model
+from workflow_scripts.models.conversion import add_generator, convert, head_as_layer
+from workflow_scripts.models.networks import head_states, output_layer, save_model
 from workflow_scripts.models.tokenisation import load_codec, load_tokenizer
 from workflow_scripts.models.veco import CROSS, decode, encode, has_cross_attention, load_stack
 from workflow_scripts.stage import InputError, read_json
@@ -107,7 +108,7 @@ def test_the_two_ways_learn_apart(made, batch):
 @pytest.mark.parametrize("which", ["first", "last"])
 def test_the_bart_computes_the_same(made, batch, tmp_path, which):
     x, x_seen, y, y_seen = batch
-    told = convert(made[1], tmp_path / "bart", "encoder-decoder", decoder_layers=2, decoder_from=which)
+    told = convert(made[1], tmp_path / "bart", "encoder-decoder", decoder_layers=2, decoder_from=which, head="dropped")
     assert (told["from_veco"], told["decoder_layers"]) == (True, 2)
     bart = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "bart").eval()
     stack = load_stack(made[1], cross=True).eval()
@@ -124,8 +125,55 @@ def test_the_bart_computes_the_same(made, batch, tmp_path, which):
     assert len(embeddings) == 1
 
 
-def test_both_engines_decode_the_bart(made, tmp_path):
-    convert(made[1], tmp_path / "bart", "encoder-decoder")
+@torch.no_grad()
+def test_a_folded_head_scores_masked_pieces_as_the_head_did():
+    """The hand-over, measured on text with the encoder that is shipped: nats of each masked piece, before and after."""
+    folder = Path("resources/backbones/manual")
+    stack, tokenizer = load_stack(folder, cross=False).eval(), load_tokenizer(folder)
+    random = torch.Generator().manual_seed(1)
+
+    def states_of(ids, seen):
+        hidden = seen & (ids > 3) & (torch.rand(ids.shape, generator=random) < 0.3)
+        return encode(stack, ids.masked_fill(hidden, tokenizer.mask_token_id), seen)[hidden], ids[hidden]
+
+    made_up = torch.randint(4, len(tokenizer) - 1, (100, 40), generator=random)
+    weight, bias, explained = head_as_layer(stack, states_of(made_up, torch.ones_like(made_up, dtype=torch.bool))[0])
+    german, english = manual_pairs(150)
+    rows = tokenizer(german + english, padding=True, truncation=True, max_length=100, return_tensors="pt")
+    states, pieces = states_of(rows["input_ids"], rows["attention_mask"].bool())
+    embeddings, offset = output_layer(stack)
+    scores = {
+        "head": head_states(stack, states) @ embeddings.T + offset,
+        "folded": states @ weight.T + bias,
+        "dropped": states @ embeddings.T,
+    }
+    nats = {name: float(torch.nn.functional.cross_entropy(some, pieces)) for name, some in scores.items()}
+    assert nats["folded"] - nats["head"] < 0.15 and nats["dropped"] - nats["head"] > 2, nats
+    assert 0.9 < explained < 1
+
+
+@torch.no_grad()
+def test_the_bart_has_the_folded_head(made, batch, tmp_path):
+    x, x_seen, y, y_seen = batch
+    stack = load_stack(made[1], cross=True).eval()
+    embeddings, bias = output_layer(stack)
+    wanted = head_states(stack, decode(stack, y, y_seen, encode(stack, x, x_seen), x_seen))[y_seen] @ embeddings.T + bias
+    far = {}
+    for head in ("folded", "dropped"):
+        told = convert(made[1], tmp_path / head, "encoder-decoder", head=head)
+        bart = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / head).eval()
+        found = bart(input_ids=x, attention_mask=x_seen.long(), decoder_input_ids=y, decoder_attention_mask=y_seen.long()).logits
+        far[head] = float((found[y_seen] - wanted).square().mean().sqrt() / wanted.std())
+        # its embeddings are those of the encoder and the decoder, as before
+        assert torch.equal(bart.get_decoder().embed_tokens.weight, stack.roberta.embeddings.word_embeddings.weight)
+        assert (bart.lm_head.weight is bart.get_decoder().embed_tokens.weight) == (head == "dropped")
+        assert told["head"] == head and ("head_explained" in told) == (head == "folded")
+    assert far["folded"] < 0.5 * far["dropped"], far
+
+
+@pytest.mark.parametrize("head", ["folded", "dropped"])
+def test_both_engines_decode_the_bart(made, tmp_path, head):
+    convert(made[1], tmp_path / "bart", "encoder-decoder", head=head)
     (tmp_path / "in").write_text("Öffnen Sie die Datei.\nDas Fenster\n")
     lines = []
     for engine in ("ctranslate2", "huggingface"):

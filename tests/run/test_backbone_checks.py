@@ -183,7 +183,9 @@ def test_what_writes_text_may_be_made_of_an_encoder():
         ({"writer": {"from": "vecco"}}, r"writer\.from: 'vecco' is not defined, did you mean 'veco'"),
         ({"writer": {"decoder_layers": 3}}, r"writer\.decoder_layers: 3 are more than the 2 of the stack"),
         ({"writer": {"objective": "veco"}}, r"writer\.objective: is for kinds small and continued"),
-        ({"veco": {"to": "encoder"}}, "veco: `to`, `decoder`, .* are for kind converted only"),
+        ({"veco": {"to": "encoder"}}, "veco: `to`, `decoder`, .* and `head` are for kind converted only"),
+        ({"veco": {"head": "dropped"}}, "veco: `to`, `decoder`, .* and `head` are for kind converted only"),
+        ({"writer": {"decoder": "random", "head": "dropped"}}, r"writer\.head: a decoder that is drawn at random has no head to drop"),
         ({"veco": {"family": "mbart"}}, "objective veco is not for mBART, which has a decoder"),
     ],
 )

@@ -251,6 +251,7 @@ def test_a_loss_worse_than_guessing_counts_all_that_is_guessed():
     # by which the part is chosen that is tried on a GPU: with CTC the source decides, with mask-predict rather the target
     long_source, long_target = ([([0] * n, [0] * m)] * 3 for n, m in ((60, 20), (20, 60)))
     assert positions_read(SGA(), long_source) == 3 * (2 * 300 + 3 * 128 + 2 * 60) > positions_read(SGA(), long_target)
+    assert positions_read(SGA(drafts=3), long_source) == 3 * (2 * 540 + 5 * 128 + 4 * 60)  # two more of 120 positions
     free = SGA(alignment="mask_predict")
     assert positions_read(free, long_source) < positions_read(free, long_target) == 3 * (2 * 201 + 3 * 128 + 2 * 20)
     # each row has keys and values of its own before those of its text

@@ -2,9 +2,11 @@
 
 For understanding, cross-attention is dropped; what is left is a plain XLM-R (section 2.3 of Luo et al. 2021). For generation, all
 layers are the encoder, and some of them once more, now with their cross-attention, the decoder. That is written as a BART, which computes
-the same: layer normalisation after each module, GeLU, positions from 2. So everything that takes a BART takes it. Only what the masked
-language model has between the last layer and the scores is left out, a dense layer with its normalisation and the scores' bias, as in the
-authors' own code.
+the same: layer normalisation after each module, GeLU, positions from 2. So everything that takes a BART takes it.
+
+A BART has no place for the *head*, the dense layer with its normalisation that a masked language model has between the last layer and the
+scores. The authors' own code drops it, and multiplies the embeddings by states that were never trained for that: what the stack had learnt
+to guess is mostly lost. So by default the head is folded into the output layer, which departs from the authors (`fold_head`).
 
 An XLM-R without cross-attention can be converted as well: its decoder's cross-attention, or with ``random`` its whole decoder, is drawn at
 random. These are the initialisations that the paper compares with.
@@ -16,12 +18,13 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from workflow_scripts.models.networks import save_model
+from workflow_scripts.models.networks import head_states, output_layer, save_model
 from workflow_scripts.models.tokenisation import load_tokenizer
 from workflow_scripts.models.veco import CROSS, has_cross_attention, load_stack
 from workflow_scripts.stage import InputError, atomic, run
 
 Form = Literal["encoder", "encoder-decoder"]
+Head = Literal["folded", "dropped"]
 
 # in the folder for who finetunes it elsewhere; the stack has been loaded without
 _XLMR_DROPOUT = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
@@ -35,10 +38,11 @@ def main(
     decoder: Literal["copied", "random"] = "copied",
     decoder_layers: int | None = None,
     decoder_from: Literal["first", "last"] = "last",
+    head: Head = "folded",
     seed: int = 1,
 ) -> None:
     """Write a VECO or an XLM-R as an encoder, or as an encoder with a decoder, in Hugging Face's format."""
-    print(convert(model, output, to, decoder, decoder_layers, decoder_from, seed))
+    print(convert(model, output, to, decoder, decoder_layers, decoder_from, head, seed))
 
 
 def convert(
@@ -48,19 +52,28 @@ def convert(
     decoder: str = "copied",
     decoder_layers: int | None = None,
     decoder_from: str = "last",
+    head: Head = "folded",
     seed: int = 1,
 ) -> dict[str, Any]:
     """Write `model` in its form for a task into the folder `output`; return what there is to say of it.
 
-    The decoder is made of the `first` or `last` layers (`decoder_from`), of all by default. Raises `InputError` for a model of another
-    family, one whose ids are not in XLM-R's layout, and a decoder of more layers than there are.
+    The decoder is made of the `first` or `last` layers (`decoder_from`), of all by default. The `head` of a copied decoder is folded into
+    the output layer or dropped. Raises `InputError` for a model of another family, one whose ids are not in XLM-R's layout, and a decoder
+    of more layers than there are.
     """
     tokenizer = load_tokenizer(model)
     whole = has_cross_attention(model)
     stack = load_stack(model, cross=whole, seed=seed)
     check_layout(model, tokenizer, stack.config)
     details: dict[str, Any] = {"from_veco": whole, "to": to}
-    made = as_encoder(stack) if to == "encoder" else as_bart(stack, decoder, decoder_layers, decoder_from, seed)
+    if to == "encoder":
+        made = as_encoder(stack)
+    else:
+        made = as_bart(stack, decoder, decoder_layers, decoder_from, seed)
+        if decoder == "copied":
+            details["head"] = head
+            if head == "folded":
+                details["head_explained"] = fold_head(made, stack, tokenizer.mask_token_id, seed)
     save_model(made, tokenizer, output)
     write_readme(output, to)
     if to == "encoder-decoder":
@@ -71,7 +84,10 @@ def convert(
 def add_generator(model: Path) -> None:
     """Add to the folder of a VECO the BART of its last layers, six at most as in the paper, and a README on how to open both."""
     stack = load_stack(model, cross=True)
-    save_model(as_bart(stack, layers=min(6, stack.config.num_hidden_layers)), load_tokenizer(model), model / "bart")
+    tokenizer = load_tokenizer(model)
+    bart = as_bart(stack, layers=min(6, stack.config.num_hidden_layers))
+    fold_head(bart, stack, tokenizer.mask_token_id)
+    save_model(bart, tokenizer, model / "bart")
     write_readme(model, "veco")
 
 
@@ -167,6 +183,67 @@ def _copy_attention(target: Any, norm: nn.LayerNorm, source: Any) -> None:
 def _copy(target: Any, source: Any) -> None:
     target.weight.copy_(source.weight)
     target.bias.copy_(source.bias)
+
+
+# ---------------------------------------------------------------------------------------------
+# the head
+
+_ROWS, _LENGTH = 512, 64  # of random pieces: 32,768 states, for matrices of at most some thousand columns
+_MASKED = 0.3
+
+
+@torch.no_grad()
+def fold_head(bart: Any, stack: Any, mask: int, seed: int = 1) -> float:
+    """Give the BART of a stack an output layer of its own that scores the decoder's states as the stack's head does; in place.
+
+    No text is needed: random pieces, some of them `mask`, lead to states that do as well as those of text (docs/results.md). Returns what
+    `head_as_layer` does of the head's variance.
+    """
+    weight, bias, explained = head_as_layer(stack, _decoder_states(bart.eval(), mask, seed))
+    bart.config.tie_word_embeddings = False
+    bart.lm_head.weight = nn.Parameter(weight)
+    bart.final_logits_bias = bias[None]
+    return explained
+
+
+@torch.no_grad()
+def head_as_layer(stack: Any, states: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, float]:
+    """An output layer, matrix (vocabulary × width) and bias (vocabulary), that scores `states` (number × width) as the stack's head does.
+
+    The head is h(s) = LayerNorm(GeLU(W s + c)), and the scores are E h(s) + d with the embeddings E. Over the states that a model has, h
+    is nearly affine: A and b with h(s) ≈ A s + b are fitted by least squares. Then E (A s + b) + d is a layer with the matrix E A and the
+    bias E b + d. The third value is the share of the variance of h(s) that the fit explains.
+    """
+    matrix, offset, explained = _affine_fit(states, head_states(stack, states))
+    embeddings, bias = output_layer(stack)
+    return embeddings @ matrix, embeddings @ offset + bias, explained
+
+
+def _decoder_states(bart: Any, mask: int, seed: int) -> torch.Tensor:
+    """States (number × width) of a BART's decoder, where both halves read random pieces of which some are masked."""
+    random = torch.Generator().manual_seed(seed)
+    length = min(_LENGTH, bart.config.max_position_embeddings - 1)
+
+    def rows() -> torch.Tensor:
+        ids = torch.randint(4, mask, (_ROWS, length), generator=random)
+        ids[torch.rand(ids.shape, generator=random) < _MASKED] = mask
+        ids[:, 0] = bart.config.bos_token_id
+        return ids
+
+    read, written = rows().split(32), rows().split(32)
+    states = [bart.model(input_ids=x, decoder_input_ids=y, use_cache=False).last_hidden_state for x, y in zip(read, written, strict=True)]
+    return torch.cat(states).flatten(0, 1)
+
+
+def _affine_fit(given: torch.Tensor, wanted: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, float]:
+    """A (width × width) and b (width) with A s + b nearest to what is wanted of the states s, and the share of variance explained."""
+    means = given.mean(dim=0), wanted.mean(dim=0)
+    centred = [(values - mean).double() for values, mean in zip((given, wanted), means, strict=True)]
+    # states behind a layer normalisation lie in a plane: of all solutions the one with the least norm
+    found = torch.linalg.lstsq(*centred, rcond=1e-5, driver="gelsd").solution
+    left = (centred[1] - centred[0] @ found).square().sum() / centred[1].square().sum()
+    matrix = found.T.float()
+    return matrix, means[1] - matrix @ means[0], 1 - float(left)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -175,14 +175,16 @@ def guessed_pieces(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tenso
     return torch.cat(pieces), torch.cat(chances)
 
 
-def piece_losses(states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, pieces: torch.Tensor) -> torch.Tensor:
+def piece_losses(
+    states: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor, pieces: torch.Tensor, smoothing: float = 0.0
+) -> torch.Tensor:
     """Minus the log-probability, in nats, of the piece that belongs at each position; `states` (positions × width), `pieces` (positions).
 
-    As in `emissions`, positions go through the output layer some at a time.
+    `smoothing` is the mass that is spread over all pieces. As in `emissions`, positions go through the output layer some at a time.
     """
 
     def portion(some: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        return F.cross_entropy(_scores(some, weight, bias), labels, reduction="none")
+        return F.cross_entropy(_scores(some, weight, bias), labels, reduction="none", label_smoothing=smoothing)
 
     weight, bias = cast_layer(weight, bias)
     at_a_time = max(1, _ENTRIES // len(weight))

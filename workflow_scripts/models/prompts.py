@@ -72,12 +72,16 @@ class Guide(NamedTuple):
     """Rows × source positions: whether there is a piece."""
     lengths: torch.Tensor
     """Pieces of each source, special ones included."""
-    mean: torch.Tensor
-    """Rows × width: the mean state of the last layer, from which the target's length is guessed."""
+    summary: torch.Tensor
+    """Rows × width: the state of the last layer, the mean or the first one, from which the target's length is guessed."""
 
     def rows(self, kept: torch.Tensor | list[int]) -> "Guide":
         """Some of the rows."""
-        return Guide([(k[kept], v[kept]) for k, v in self.prefix], self.mask[kept], self.lengths[kept], self.mean[kept])
+        return Guide([(k[kept], v[kept]) for k, v in self.prefix], self.mask[kept], self.lengths[kept], self.summary[kept])
+
+    def detached(self) -> "Guide":
+        """The same guide, into which no gradient goes."""
+        return self._replace(prefix=[(k.detach(), v.detach()) for k, v in self.prefix])
 
 
 class Generator(nn.Module):
@@ -157,11 +161,15 @@ class Generator(nn.Module):
         prefix = self.prefix("encoding", len(ids))
         states = self.encoder.base_model(**self._inputs(ids, mask, prefix, None), output_hidden_states=True).hidden_states[1:]
         guide = [(self.by_head(self.project_keys(layer)), self.by_head(self.project_values(layer))) for layer in states]
-        last = states[-1]
+        return Guide(guide, mask.bool(), mask.sum(dim=1), self._summary(states[-1], mask))
+
+    def _summary(self, states: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Rows × width: what the target's length is guessed from."""
+        if self.settings.length_from == "first":
+            return states[:, 0]
         # bfloat16 counts to 256
-        weights = (mask / mask.sum(dim=1, keepdim=True)).to(last.dtype)
-        mean = torch.einsum("rp,rpw->rw", weights, last)
-        return Guide(guide, mask.bool(), mask.sum(dim=1), mean)
+        weights = (mask / mask.sum(dim=1, keepdim=True)).to(states.dtype)
+        return torch.einsum("rp,rpw->rw", weights, states)
 
     def align(self, guide: Guide, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """States before the output layer of a row of `<mask>`, some of which may be filled in; equations 3 and 4."""

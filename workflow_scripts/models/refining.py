@@ -3,8 +3,8 @@
 A *draft* is what the denoiser reads: an alignment of CTC with all its positions, or the pieces of mask-predict, each written as often as
 CTC has positions for a piece. In training these are the alignment's output as it is trained: what it guessed, among the pieces that it was
 given. Drafts are made noisy, so that the denoiser does not learn to copy (section 4.4). The section writes the loss for the output of any
-step; as in the published code, the denoiser learns from that of the alignment alone, and its own output is read in decoding only. Two kinds
-of noise are known:
+step, T_i. By default the denoiser learns from the alignment's alone, T_0, as in the published code, and its own output is read in decoding
+only; `drafts` says how many are learnt from. Two kinds of noise are known:
 
 ``paper``
     positions are deleted, or repeated
@@ -48,12 +48,24 @@ def losses(
     else:
         found, draft, places = aligned_by_mask_predict(model, guide, targets, random)
     if draft is not None:
-        mask = within(places, draft.shape[1])
-        if model.training:
-            draft = noisy(model, draft, mask)
-        written = emissions(model.denoise(guide, draft, mask), *model.output_layer(), targets, model.blank)
-        found["denoising"] = ctc_loss(written, places, targets).sum()
+        found["denoising"] = denoising_loss(model, guide, draft, places, targets)
     return found
+
+
+def denoising_loss(model: Generator, guide: Guide, draft: torch.Tensor, places: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+    """The loss of denoising `draft` (rows × positions) and, with `drafts`, what the denoiser makes of it; the mean over these drafts."""
+    chosen, mask = model.settings, within(places, draft.shape[1])
+    if chosen.guide == "detached":
+        guide = guide.detached()
+    parts = []
+    for step in range(chosen.drafts):
+        read = noisy(model, draft, mask) if model.training else draft
+        following = draft_kind(model) if step + 1 < chosen.drafts else None
+        written = emissions(model.denoise(guide, read, mask), *model.output_layer(), targets, model.blank, following)
+        parts.append(ctc_loss(written, places, targets).sum())
+        if written.draft is not None:
+            draft = written.draft
+    return torch.stack(parts).mean()
 
 
 Aligned = tuple[dict[str, torch.Tensor], torch.Tensor | None, torch.Tensor]
@@ -74,7 +86,8 @@ def aligned_by_mask_predict(model: Generator, guide: Guide, targets: torch.Tenso
     hidden = some_of(lengths, random)
     ids = torch.where(hidden, model.mask, targets.clamp_min(0))
     states = model.align(guide, ids, within(lengths.clamp_min(1), targets.shape[1]))[hidden]
-    costs = piece_losses(states, *model.output_layer(), targets[hidden])
+    smoothing = model.settings.label_smoothing if model.training else 0.0
+    costs = piece_losses(states, *model.output_layer(), targets[hidden], smoothing)
     share = (lengths / hidden.sum(dim=1).clamp_min(1))[:, None].expand_as(hidden)[hidden]
     guessed = torch.where(lengths > 0, length_class(model, lengths), -100)
     length = F.cross_entropy(length_scores(model, guide).float(), guessed, ignore_index=-100, reduction="sum")
@@ -154,7 +167,7 @@ def replaced(draft: torch.Tensor, mask: torch.Tensor, hit: torch.Tensor, kind: t
 def length_scores(model: Generator, guide: Guide) -> torch.Tensor:
     """Rows × classes: scores of the classes of the target's length."""
     assert model.length is not None
-    return model.length(guide.mean)
+    return model.length(guide.summary)
 
 
 def length_class(model: Generator, lengths: torch.Tensor) -> torch.Tensor:

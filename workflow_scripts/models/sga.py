@@ -6,7 +6,7 @@ That is by CTC, or by semantic-guided alignment-then-denoising (SGA). `prompts` 
 from dataclasses import dataclass
 from typing import Literal
 
-from workflow_scripts.limits import Natural, Positive, Share
+from workflow_scripts.limits import Natural, Positive, Share, ShareBelowOne
 
 BLOCK = "sga"
 """The key of these settings in configurations, reports and files of prompts."""
@@ -37,12 +37,23 @@ class SGA:
     every blank gives way to the second best piece, and pieces are replaced by blanks, by random pieces or by others of the sentence."""
     noise_rate: Share = 0.2
     """Each row draws its share of noisy positions evenly from 0 to this."""
+    drafts: Positive = 1
+    """The denoiser learns from so many drafts of a row: the alignment's (the paper's T_0), what it makes of this itself (T_1), and so on.
+    The paper writes its loss for T_i; its published code has the first draft alone."""
+    guide: Literal["shared", "detached"] = "shared"
+    """Whether the denoiser's loss trains W_K, W_V and the encoding prompt as well, as in the paper. `detached`: the loss of alignment alone
+    does, and the denoiser takes the guide as it is."""
     iterations: Natural = 4
     """Denoising is repeated until nothing changes, and so often at most."""
     alignment_iterations: Positive = 4
     """With `mask_predict`: how often the alignment is guessed."""
     length_classes: Positive = 50
     """With `mask_predict`: classes of the target's length; the lengths up to the longest training target are divided evenly among them."""
+    length_from: Literal["mean", "first"] = "mean"
+    """With `mask_predict`: the length is guessed from the mean of the source's last states, or from that of its first piece alone, as in
+    the published code."""
+    label_smoothing: ShareBelowOne = 0.0
+    """With `mask_predict`: mass that is spread over the vocabulary when pieces are guessed in training. CTC's losses have none."""
 
     def longest_source(self, positions: int) -> int:
         """The longest source, in pieces, for a model that reads rows of so many: CTC's alignment of it must have room."""

@@ -1,7 +1,7 @@
 """backbone_checks: checks of backbones, of what they are made from, and of what they are pretrained on."""
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from workflow_scripts import registry
 from workflow_scripts.names import undefined
@@ -69,16 +69,26 @@ def _cannot_write(config: Config, name: str, family: str) -> str:
     )
 
 
+_CONVERSION = ("to", "decoder", "decoder_layers", "decoder_from", "head")
+
+
+def _listed(keys: Sequence[str]) -> str:
+    quoted = [f"`{key}`" for key in keys]
+    return f"{', '.join(quoted[:-1])} and {quoted[-1]}"
+
+
 def _conversion_problems(config: Config, name: str) -> Iterator[str]:
     """What is wrong with the form that a backbone is given for a task."""
     backbone, where = config.backbones[name], f"backbones.{name}"
-    given = (backbone.to, backbone.decoder, backbone.decoder_layers, backbone.decoder_from)
+    given, usual = ([getattr(one, key) for key in _CONVERSION] for one in (backbone, Backbone()))
     if backbone.kind != "converted":
-        if given != (None, "copied", None, "last"):
-            yield f"{where}: `to`, `decoder`, `decoder_layers` and `decoder_from` are for kind converted only"
+        if given != usual:
+            yield f"{where}: {_listed(_CONVERSION)} are for kind converted only"
         return
-    if backbone.to == "encoder" and given[1:] != ("copied", None, "last"):
-        yield f"{where}: an encoder has no decoder; leave `decoder`, `decoder_layers` and `decoder_from` out, or set to: encoder-decoder"
+    if backbone.to == "encoder" and given[1:] != usual[1:]:
+        yield f"{where}: an encoder has no decoder; leave {_listed(_CONVERSION[1:])} out, or set to: encoder-decoder"
+    if backbone.decoder == "random" and backbone.head != "folded":
+        yield f"{where}.head: a decoder that is drawn at random has no head to drop; leave it out"
     start = backbone.from_ if backbone.from_ in config.backbones else None
     if start and (family := family_in(config, start)) not in (None, "xlmr"):
         yield f"{where}.from: {start!r} is of family {family}; only an XLM-R, or a VECO made of one, can be converted"

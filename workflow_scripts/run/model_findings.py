@@ -285,7 +285,8 @@ def shape_of(config: Config, name: str) -> Shape | None:
         converted = [config.backbones[link] for link in chain(config, name) if config.backbones[link].to == "encoder-decoder"]
         decoder_layers = small.layers if registry.entry("family", backbone.family or DEFAULT_FAMILY).decoder else 0
         decoder_layers = (converted[0].decoder_layers or small.layers) if converted else decoder_layers
-        return Shape(small.vocabulary, small.d_model, small.ffn, small.layers, decoder_layers, small.max_positions)
+        tied = not converted or converted[0].decoder == "random" or converted[0].head == "dropped"
+        return Shape(small.vocabulary, small.d_model, small.ffn, small.layers, decoder_layers, small.max_positions, tied)
     model = backbone.model or ""
     if model and (folder := located(model, backbone.revision)):
         try:

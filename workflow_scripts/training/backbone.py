@@ -64,6 +64,9 @@ class Backbone:
     """`converted` to an encoder-decoder: the decoder's layers; by default as many as the encoder's."""
     decoder_from: Literal["first", "last"] = "last"
     """`converted` to an encoder-decoder: which of the encoder's layers a copied decoder is made of."""
+    head: Literal["folded", "dropped"] = "folded"
+    """`converted` to an encoder-decoder: what becomes of the layer between the encoder's last states and its scores, of a copied decoder.
+    `folded` into an output layer of the decoder's own, which is ours; or `dropped`, as in the authors' code of VECO."""
     small: Small | None = None
     """`small`: shape and pretraining."""
     continued: Pretraining | None = None
@@ -241,7 +244,8 @@ def change(settings: Backbone, start: Path | None, output: Path, encoder_will_do
         raise InputError("backbone of kind converted needs `to`, and --start, the model that it is made of")
     if settings.to == "encoder" and not encoder_will_do:
         raise InputError("backbone of kind converted: an encoder cannot write text; set to: encoder-decoder")
-    converted = convert(start, output, settings.to, settings.decoder, settings.decoder_layers, settings.decoder_from, settings.seed)
+    how: Any = (settings.decoder, settings.decoder_layers, settings.decoder_from, settings.head, settings.seed)
+    converted = convert(start, output, settings.to, *how)
     return {"start": str(start), "family": family_of(output).model_type, **converted}
 
 

@@ -3,8 +3,8 @@
 What a phase needs besides the loop of `loop`: the rows whose targets have room (`WithRoom`), a generator made of a backbone
 (`open_generator`), its loss in training and on the dev set, and texts of the dev sentences. The network itself is `models.prompts`.
 
-Label smoothing has no part in this: CTC's loss has none, and mask-predict is learnt without as well. A phase's dropout is that of the
-encoder, frozen or not.
+A phase's label smoothing has no part in this: CTC's loss has none, and mask-predict has its own (`sga.label_smoothing`). A phase's dropout
+is that of the encoder, frozen or not.
 """
 
 import math
@@ -239,11 +239,12 @@ def train_generator(
     )
 
 
-def positions_guessed(settings: SGA, source: int, target: int) -> int:
-    """In how many positions of all units a piece is guessed for a row of so many pieces, and with mask-predict its length."""
+def positions_guessed(settings: SGA, source: int, target: int, drafts: int = 1) -> int:
+    """In how many positions a piece is guessed for a row of so many pieces and so many drafts of it, and with mask-predict its length."""
     by_ctc = settings.alignment == "ctc"
     aligned = settings.upsampling * source if by_ctc else target + 1
-    return aligned + (settings.upsampling * (source if by_ctc else target) if settings.denoising else 0)
+    denoised = settings.upsampling * (source if by_ctc else target) if settings.denoising else 0
+    return aligned + drafts * denoised
 
 
 def positions_read(settings: SGA, rows: list[Row]) -> int:
@@ -253,8 +254,8 @@ def positions_read(settings: SGA, rows: list[Row]) -> int:
     the guide in the units that write, so many short rows take more memory than a few long ones with as many positions.
     """
     source, target = (max(len(row[side]) for row in rows) for side in (0, 1))
-    units = 3 if settings.denoising else 2
-    read = source + positions_guessed(settings, source, target)
+    units = 2 + (settings.drafts if settings.denoising else 0)
+    read = source + positions_guessed(settings, source, target, settings.drafts)
     before = units * settings.prompt_length + (units - 1) * source
     return len(rows) * (2 * read + before)
 
