@@ -122,9 +122,10 @@ def test_tensors_of_packed_rows():
     assert batch["decoder_segments"][0] == [1, 1, 2, 2, 2, 0] and batch["decoder_positions"][0] == [0, 1, 0, 1, 2, 0]
     assert batch["labels"] == [[7, 2, 9, 10, -100, -100], [5, 2, -100, -100, -100, -100], [-100] * 6]
     alone = {
-        name: tensor.tolist() for name, tensor in collate_packed([packed([([5, 6], [-100, 6]), ([7], [])])], 4, 1, decoder=False).items()
+        name: tensor.tolist()
+        for name, tensor in collate_packed([packed([([5, 6, 8], [-100, 6]), ([7], [7])])], 5, 1, decoder=False).items()
     }
-    assert alone["labels"] == [[-100, 6, -100, -100]] and "decoder_input_ids" not in alone
+    assert alone["labels"] == [[-100, 6, -100, 7, -100]] and alone["segments"] == [[1, 1, 1, 2, 0]] and "decoder_input_ids" not in alone
 
 
 @pytest.mark.parametrize("tokens, rows", [(256, 2), (1000, 7)])

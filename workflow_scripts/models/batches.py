@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
+import numpy as np
 import torch
 
 from workflow_scripts.models.tokenisation import unlearnt
@@ -25,23 +26,39 @@ def collate(rows: list[Row], pad: int, decoder: bool = True, start: int | None =
     The decoder's ids start with `start`, by default with the last label. Without a `decoder`, each id that is read has a label of its own,
     which is −100 where none is wanted.
     """
-    padded = torch.nn.utils.rnn.pad_sequence
-    sources, labels = ([torch.tensor(row[side]) for row in rows] for side in (0, 1))
-    input_ids = padded(sources, batch_first=True, padding_value=pad)
-    batch = {
-        "input_ids": input_ids,
-        "attention_mask": padded([torch.ones_like(source) for source in sources], batch_first=True, padding_value=0),
-    }
+    read, wanted = ([np.asarray(row[side], dtype=np.int64) for row in rows] for side in (0, 1))
+    input_ids, seen = padded(read, pad)
+    batch = {"input_ids": input_ids, "attention_mask": seen.astype(np.int64)}
+    labels, kept = padded([ids.clip(-100) for ids in wanted], -100)
     if decoder:
-        # −100 marks a place without a label, but the decoder must read some id there; below it the id is known (`unlearnt`)
-        shifted = [torch.tensor(decoder_input(row[1], start)) for row in rows]
-        read = [torch.where(ids < -100, unlearnt(ids), ids).clamp_min(0) for ids in shifted]
-        batch["decoder_input_ids"] = padded(read, batch_first=True, padding_value=pad)
-        return {**batch, "labels": padded([ids.clamp_min(-100) for ids in labels], batch_first=True, padding_value=-100)}
-    wide = torch.full_like(input_ids, -100)
-    for line, label in zip(wide, labels, strict=True):
-        line[: len(label)] = label
-    return {**batch, "labels": wide}
+        shifted = np.full(kept.shape, pad)
+        shifted[kept] = decoder_reads(np.concatenate(wanted), kept.sum(axis=1), start)
+        batch |= {"decoder_input_ids": shifted, "labels": labels}
+    else:
+        batch["labels"] = np.full(input_ids.shape, -100)
+        batch["labels"][:, : labels.shape[1]] = labels
+    return {name: torch.from_numpy(ids) for name, ids in batch.items()}
+
+
+def padded(rows: Sequence[np.ndarray], value: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of ids as one array (rows × longest), filled up with a value, and where the ids are."""
+    lengths = np.array([len(row) for row in rows])
+    there = np.arange(lengths.max()) < lengths[:, None]
+    ids = np.full(there.shape, value)
+    ids[there] = np.concatenate(rows)
+    return ids, there
+
+
+def decoder_reads(labels: np.ndarray, lengths: np.ndarray, start: int | None = None) -> np.ndarray:
+    """What the decoder reads to predict the labels of texts, which stand one behind the other: `decoder_input` of each, without −100.
+
+    −100 marks a place without a label, but the decoder must read some id there; below it the id is known (`unlearnt`).
+    """
+    shifted = np.concatenate([labels[:1], labels[:-1]])
+    ends = np.cumsum(lengths)
+    begins = (ends - lengths)[lengths > 0]
+    shifted[begins] = labels[ends[lengths > 0] - 1] if start is None else start
+    return np.where(shifted < -100, unlearnt(shifted), shifted).clip(0)
 
 
 def by_length(lengths: list[int], tokens: int) -> Iterator[list[int]]:

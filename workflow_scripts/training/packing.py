@@ -13,9 +13,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from workflow_scripts.models.batches import Row, decoder_input
+from workflow_scripts.models.batches import Row, decoder_reads
 from workflow_scripts.models.families import family_of
-from workflow_scripts.models.tokenisation import unlearnt
 from workflow_scripts.stage import InputError
 from workflow_scripts.training.flat import lengths_of
 from workflow_scripts.training.mixed_precision import with_forward
@@ -142,25 +141,28 @@ def collate_packed(rows: Sequence[Any], length: int, pad: int, decoder: bool = T
     for number, row in enumerate(rows):
         if not isinstance(row, PackedRow):
             continue
-        read = written = 0
-        for segment, (one, other) in enumerate(row.lengths, 1):
-            labels = np.array(row.labels[written : written + other])
-            batch["input_ids"][number, read : read + one] = row.read[read : read + one]
-            _count(batch, "", number, read, one, segment)
-            if decoder:
-                shifted = np.array(decoder_input(labels.tolist(), start))
-                ids = np.where(shifted < -100, unlearnt(shifted), shifted).clip(0)
-                batch["decoder_input_ids"][number, written : written + other] = ids
-                _count(batch, "decoder_", number, written, other, segment)
-            at = written if decoder else read
-            batch["labels"][number, at : at + other] = labels.clip(-100)
-            read, written = read + one, written + other
+        read, written = np.array(row.lengths, np.int64).reshape(-1, 2).T
+        labels = np.array(row.labels, np.int64)
+        _put(batch, "", "input_ids", number, np.array(row.read, np.int64), read)
+        at = np.arange(len(labels))
+        if decoder:
+            _put(batch, "decoder_", "decoder_input_ids", number, decoder_reads(labels, written, start), written)
+        else:
+            at += np.repeat(_begins(read) - _begins(written), written)  # a sentence may have fewer labels than ids
+        batch["labels"][number, at] = labels.clip(-100)
     return {name: torch.from_numpy(ids) for name, ids in batch.items()}
 
 
-def _count(batch: dict[str, np.ndarray], side: str, row: int, at: int, length: int, segment: int) -> None:
-    batch[f"{side}segments"][row, at : at + length] = segment
-    batch[f"{side}positions"][row, at : at + length] = np.arange(length)
+def _put(batch: dict[str, np.ndarray], side: str, name: str, row: int, ids: np.ndarray, lengths: np.ndarray) -> None:
+    """Put the ids of sentences of these lengths into a row, with their numbers and positions."""
+    batch[name][row, : len(ids)] = ids
+    batch[f"{side}segments"][row, : len(ids)] = np.repeat(np.arange(1, len(lengths) + 1), lengths)
+    batch[f"{side}positions"][row, : len(ids)] = np.arange(len(ids)) - np.repeat(_begins(lengths), lengths)
+
+
+def _begins(lengths: np.ndarray) -> np.ndarray:
+    """Where each of some texts begins that stand one behind the other."""
+    return np.cumsum(lengths) - lengths
 
 
 # ---------------------------------------------------------------------------------------------
