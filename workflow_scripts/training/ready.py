@@ -71,6 +71,8 @@ def made_from(
         del settings["training"]["decay"]
     if settings["training"]["adapter"] is None:
         del settings["training"]["adapter"]
+    if not settings["training"]["packed"]:
+        del settings["training"]["packed"]
     if settings["training"]["too_long"] is None:  # the ready-made ones were made when rows that were cut kept their end mark
         del settings["training"]["too_long"]
     for name in (*ROUNDING_ONLY, "precision"):
