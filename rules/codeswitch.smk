@@ -1,10 +1,10 @@
 rule codeswitch:
     input:
-        unpack(of(arms.codeswitch_sources)),
-        text_a=of(arms.corpus_side, "train", 0),
-        text_b=of(arms.corpus_side, "train", 1),
-        dev_a=of(arms.corpus_side, "dev", 0),
-        dev_b=of(arms.corpus_side, "dev", 1),
+        unpack(of(bridges.noise_sources)),
+        text_a=of(bridges.side, "train", 0),
+        text_b=of(bridges.side, "train", 1),
+        dev_a=of(bridges.side, "dev", 0),
+        dev_b=of(bridges.side, "dev", 1),
     output:
         folder=directory("results/codeswitch/{experiment}/{noise}/seed{seed}"),
     log:
@@ -17,12 +17,12 @@ rule codeswitch:
     conda:
         "../envs/crossgap.yaml"
     params:
-        languages=of(arms.experiment_languages),
-        documents=of(arms.documents),
-        kind=of(arms.noise_kind),
+        languages=of(bridges.sides),
+        documents=of(bridges.noised_documents),
+        kind=of(bridges.noise_kind),
         more=lambda w, input: flags(input, "lexicon_ab", "lexicon_ba", "model"),
-        own=of(arms.noise_settings),
-        tokens=of(arms.pretext_tokens),
+        own=of(bridges.noise_settings),
+        tokens=of(bridges.tokens),
         settings=settings_of("codeswitch"),
     shell:
         "python -m workflow_scripts.noise.codeswitch parallel --text-a {input.text_a:q} --text-b {input.text_b:q} "
@@ -34,10 +34,10 @@ rule codeswitch:
 # Text with labels has one side, whatever its task; each sentence is switched into one of several languages.
 rule labelled_codeswitch:
     input:
-        unpack(of(arms.noise_plugin)),
-        text=of(arms.switched_text, "train"),
-        dev=of(arms.switched_text, "dev"),
-        lexicons=of(inputs.given_lexicon),
+        unpack(of(bridges.noise_plugin)),
+        text=of(bridges.one_side, "train"),
+        dev=of(bridges.one_side, "dev"),
+        lexicons=of(bridges.given_lexicon),
     output:
         folder=directory("results/codeswitch/{experiment}/{noise}/seed{seed}"),
     log:
@@ -51,12 +51,12 @@ rule labelled_codeswitch:
         "../envs/crossgap.yaml"
     params:
         language=of(arms.direction),
-        into=lambda w, input: ["--into", *of(arms.switched_into)(w)] if input.lexicons else [],
+        into=lambda w, input: ["--into", *of(bridges.switched_into)(w)] if input.lexicons else [],
         lexicons=lambda w, input: flags(input, "lexicons"),
-        own=of(arms.noise_settings),
-        pairs=of(arms.pairs_flag),
-        kind=of(arms.noise_kind),
-        tokens=of(arms.pretext_tokens),
+        own=of(bridges.noise_settings),
+        pairs=of(bridges.pairs_flag),
+        kind=of(bridges.noise_kind),
+        tokens=of(bridges.tokens),
         settings=settings_of("codeswitch"),
     shell:
         "python -m workflow_scripts.noise.codeswitch labelled --text {input.text:q} --dev {input.dev:q} {params.lexicons:q} "

@@ -1,7 +1,7 @@
 """Snakemake's own business: the checked configuration, wildcards, and how rules ask for what their jobs read.
 
-What a job reads and is told is decided in `run/inputs.py`, `run/arms.py`, `run/searches.py`, `run/analyses.py` and `run/transfers.py`; where
-files are, in `workflow_scripts/paths.py`.
+What a job reads and is told is decided in `run/inputs.py`, `run/arms.py`, `run/bridges.py`, `run/searches.py`, `run/analyses.py` and
+`run/transfers.py`; where files are, in `workflow_scripts/paths.py`.
 """
 
 import hashlib
@@ -21,7 +21,7 @@ lazily.put_off()  # of the stages only the settings are read here
 from workflow_scripts import paths, registry
 from workflow_scripts.evidence.comet import Comet
 from workflow_scripts.names import instead
-from workflow_scripts.run import analyses, arms, inputs, searches, transfers, urgency
+from workflow_scripts.run import analyses, arms, bridges, inputs, searches, transfers, urgency
 from workflow_scripts.run.config import check_folder, check_record, dumped, load, missing_files
 from workflow_scripts.run.digest import digest
 from workflow_scripts.run.inputs import as_json, flags
@@ -132,7 +132,7 @@ wildcard_constraints:
     labelled_part=r"train|dev|(test|translations|more_dev)/[\w-]+",
     aligned=r"[\w-]+",
     aligned_part=r"(dev|test)/[\w-]+",
-    noise=r"[\w-]+(\.[\w-]+){0,2}",
+    noise=r"[\w-]+(\.[\w-]+){0,2}(@[\w-]+)?",
     phase=r"pretext|finetune|\d+-[\w-]+",
 
 

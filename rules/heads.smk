@@ -37,7 +37,7 @@ rule head_finetune:
         choice=lambda w, input: flags(input, "choice"),
         keep_diverged=of(arms.keep_diverged),
         lexicons=lambda w, input: flags(input, "lexicons"),
-        into=lambda w, input: ["--into", *arms.switched_into(CONFIG, w)] if input.get("lexicons") else [],
+        into=lambda w, input: ["--into", *bridges.switched_into(CONFIG, w)] if input.get("lexicons") else [],
         checkpoints="results/runs/{experiment}/{arm}/seed{seed}/finetune/checkpoints",
         settings=of(arms.finetuning_settings),
     shell:

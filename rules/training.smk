@@ -1,9 +1,9 @@
 rule pretext:
     input:
         unpack(of(arms.grid_choice)),
-        unpack(of(arms.adapter_plugin)),
+        unpack(of(arms.phase_plugins)),
+        unpack(of(bridges.text)),
         start=of(arms.phase_start),
-        noised=of(arms.noised_folder),
     output:
         model=directory("results/runs/{experiment}/{arm}/seed{seed}/{phase}/model"),
         curve=report(
@@ -28,18 +28,19 @@ rule pretext:
         runtime=0,  # minutes; no limit unless the profile's set-resources name one
         attempt=lambda wildcards, attempt: attempt,
     params:
-        languages=of(arms.direction),
-        documents=of(arms.restored_documents),
+        command=of(bridges.command),
+        languages=of(bridges.languages),
+        documents=of(bridges.with_documents),
         from_scratch=of(arms.from_scratch),
         checkpoints="results/runs/{experiment}/{arm}/seed{seed}/{phase}/checkpoints",
-        choice=lambda w, input: flags(input, "choice"),
+        text=lambda w, input: flags(input, "noised", "train", "dev", "choice"),
         chain=of(arms.phase_flags),
         keep_diverged=of(arms.keep_diverged),
         settings=of(arms.phase_settings),
     shell:
-        "exec python -m workflow_scripts.training.training restore --start {input.start:q} --noised {input.noised:q} --model {output.model:q} "
+        "exec python -m workflow_scripts.training.training {params.command:q} --start {input.start:q} {params.text:q} --model {output.model:q} "
         "--curve {output.curve:q} --report {output.report:q} --checkpoints {params.checkpoints:q} "
-        "--languages {params.languages:q} {params.documents} {params.from_scratch} {params.choice:q} {params.chain:q} {params.keep_diverged} "
+        "--languages {params.languages:q} {params.documents} {params.from_scratch} {params.chain:q} {params.keep_diverged} "
         "--seed {wildcards.seed} --threads {threads} --minutes {resources.runtime} --attempt {resources.attempt} "
         "--settings {params.settings:q} > {log:q} 2>&1"
 
@@ -49,7 +50,7 @@ rule finetune:
         unpack(of(arms.grid_choice)),
         unpack(of(arms.switching_lexicon)),
         unpack(of(arms.more_text)),
-        unpack(of(arms.adapter_plugin, "finetune")),
+        unpack(of(arms.phase_plugins, "finetune")),
         unpack(of(arms.generator_plugin)),
         start=of(arms.phase_start, "finetune"),
         train_source=of(arms.experiment_text, "train", 0),

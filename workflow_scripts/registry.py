@@ -54,14 +54,17 @@ BUILT_IN: dict[str, tuple[str, ...]] = {
 }
 """Kind → the modules of ours that register its entries."""
 
-FOLDERS = ("noise", "analysis", "task")
+FOLDERS = ("noise", "objective", "analysis", "task")
 """Kinds whose names are names of folders, or words of a command."""
 
 GROUP = "crossgap.plugins"
 """The group of entry points by which an installed package offers plugins."""
 
-RESERVED = {"noise": ("task",), "metric": ("COMET", "cosine")}
+RESERVED = {"noise": ("task",), "objective": ("task",), "metric": ("COMET", "cosine")}
 """Kind → names that mean something else where entries of the kind are named."""
+
+TOGETHER = {"noise": "objective", "objective": "noise"}
+"""Kinds that are named in one place: a phase's `data`."""
 
 VARIABLE = "CROSSGAP_PLUGINS"
 """The environment variable that names the plugins of a job, separated as in PATH."""
@@ -124,6 +127,9 @@ def register(kind: str, entry: Entry) -> None:
     _check_settings(kind, entry)
     if entry.plugin:
         _load_built_in(kind)
+    beside = TOGETHER.get(kind, "")
+    if other := _ENTRIES.get(beside, {}).get(entry.name):
+        raise InputError(f"{kind} {entry.name!r}: {other.plugin or 'Crossgap itself'} has the {beside} {entry.name!r}; choose another name")
     taken = _ENTRIES.setdefault(kind, {}).get(entry.name)
     if taken and taken.plugin != entry.plugin:
         raise InputError(f"{kind} {entry.name!r}: the name is taken by {taken.plugin or 'Crossgap itself'}; choose another one")
@@ -188,14 +194,14 @@ def _without_plugins() -> str:
 
 
 class Named:
-    """Annotation of a setting that is the name of an entry: ``data: Annotated[str, Named("noise", "task")]``.
+    """Annotation of a setting that is the name of an entry: ``data: Annotated[str, Named("noise", "objective", more=("task",))]``.
 
     `more` are names that are allowed beside those of the entries. Pydantic and the JSON schema see a choice of names, as they are when the
     schema is made: after plugins were loaded.
     """
 
-    def __init__(self, kind: str, *more: str):
-        self.kind, self.more = kind, more
+    def __init__(self, *kinds: str, more: tuple[str, ...] = ()):
+        self.kinds, self.more = kinds, more
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         """Pydantic's schema of one of the names."""
@@ -205,11 +211,12 @@ class Named:
 
     def names(self) -> list[str]:
         """The names that are allowed, after plugins were loaded."""
-        return [*entries(self.kind), *self.more]
+        return [*(name for kind in self.kinds for name in entries(kind)), *self.more]
 
     def known(self, name: str) -> str:
         """`name`, if it is one of them; else raises `InputError`."""
-        return name if name in self.more else entry(self.kind, name).name
+        found = next((kind for kind in self.kinds if name in entries(kind)), self.kinds[0])
+        return name if name in self.more else entry(found, name).name
 
 
 class Chosen:

@@ -8,7 +8,7 @@ import pytest
 from configurations import changed
 from snakemake.iocontainers import Wildcards
 
-from workflow_scripts.run import analyses, arms, findings, inputs, model_findings
+from workflow_scripts.run import analyses, arms, bridges, findings, inputs, model_findings
 from workflow_scripts.run.config import load
 from workflow_scripts.run.estimates import MBART_LARGE
 from workflow_scripts.stage import InputError
@@ -59,7 +59,7 @@ def with_arm(*phases, **more):
         ([{"data": "task", "updates": 4200, "sga": {"noise": "paper"}}], "arms.own.sga: is for phases with generator: sga or ctc"),
         (
             [{"data": "codeswitch", "updates": 2800}, {**SGA, "updates": 1400, "backbone": None}],
-            "arms.own.generator: sga is for arms of one `data: task` phase",
+            "arms.own.generator: sga is for the task phase of an encoder, before which no text is restored",
         ),
         (
             [{"data": "codeswitch", "updates": 2800}, {"data": "task", "updates": 1400, "backbone": "bible"}],
@@ -178,14 +178,14 @@ def test_noise_is_made_for_the_arms_that_are_trained():
     long = [{"data": "codeswitch", "updates": 20000, "lexicon": "unsupervised"}, {"data": "task", "updates": 1400}]
     raw = changed("arms/csr-long", long)
     w = SimpleNamespace(experiment="help-de-en", noise="codeswitch", arm="csr")
-    planned = arms.pretext_tokens(load(raw), w)
-    assert planned == arms.pretext_tokens(load(changed("run/seeds", [1])), w)  # an arm that is defined and not run changes nothing
+    planned = bridges.tokens(load(raw), w)
+    assert planned == bridges.tokens(load(changed("run/seeds", [1])), w)  # an arm that is defined and not run changes nothing
     # one whose model is a backbone is trained, though the experiment does not take it
     raw["experiments"]["help-de-en"]["arms"] = ["finetune"]
     raw["backbones"]["restored"] = {"kind": "arm", "from": "help-de-en/csr/seed1/pretext"}
     raw["experiments"]["again"] = {**raw["experiments"]["help-de-en"], "backbone": "restored"}
     raw["run"] |= {"experiments": ["again", "help-de-en"]}
-    assert arms.pretext_tokens(load(raw), w) == planned
+    assert bridges.tokens(load(raw), w) == planned
     raw["arms"]["csr"][0]["lexicon"] = "nosuch"
     with pytest.raises(InputError, match="'nosuch' is not defined"):
         load(raw)

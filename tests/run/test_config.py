@@ -15,7 +15,7 @@ from configurations import DEFAULT, changed, classified, summaries
 from snakemake.utils import update_config
 
 from workflow_scripts.report.study import configured
-from workflow_scripts.run import arms, config, inputs
+from workflow_scripts.run import arms, bridges, config, inputs
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.crosslingual import switched_into
 from workflow_scripts.tasks.entry import task_of
@@ -104,10 +104,10 @@ def test_every_table_and_figure_of_the_papers_has_a_row():
 def test_pairs_are_restored_from_the_table_of_examples():
     loaded = recipe("inference")
     for name, wanted in (("xnli", ("", "", "")), ("xnli-released", (".tsv", "--pairs", "--documents"))):
-        w = SimpleNamespace(experiment=name, noise="codeswitch", phase="pretext")
-        text = arms.switched_text(loaded, w, "train")
+        w = SimpleNamespace(experiment=name, noise="codeswitch", arm="csr-10e", phase="pretext")
+        text = bridges.one_side(loaded, w, "train")
         assert text == f"results/labelled/xnli/train.en{wanted[0]}"
-        assert (arms.pairs_flag(loaded, w), arms.restored_documents(loaded, w)) == wanted[1:]
+        assert (bridges.pairs_flag(loaded, w), bridges.with_documents(loaded, w)) == wanted[1:]
     assert switched_into(loaded, "xnli-released") == ["de", "es", "fr"]
 
 

@@ -13,7 +13,7 @@ from phases import TINY, assert_same, phase_files
 from safetensors.torch import load_file
 from snakemake.iocontainers import Wildcards
 
-from workflow_scripts.run import arms, inputs
+from workflow_scripts.run import arms, bridges, inputs
 from workflow_scripts.run.config import dumped, load, read
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.training.choice import chosen_for, main
@@ -50,7 +50,7 @@ def test_a_noise_may_stand_twice():
     assert [phase.name for phase in config.arms["chain"]] == ["1-mask", "2-mask", "finetune"]
     assert {phase.noised for phase in config.arms["chain"][:2]} == {"mask"}
     batch = config.experiments["help-de-en"].training.batch_tokens
-    assert arms.pretext_tokens(config, of("1-mask", noise="mask")) == 100 * batch
+    assert bridges.tokens(config, of("1-mask", noise="mask")) == 100 * batch
 
 
 def test_each_phase_starts_from_the_one_before(tmp_path):
@@ -61,7 +61,7 @@ def test_each_phase_starts_from_the_one_before(tmp_path):
         backbone = arms.phase_start(each, of("finetune", "finetune"))
         starts = [arms.phase_start(each, of(name)) for name in ("1-mask", "2-codeswitch", "finetune")]
         assert "backbones" in backbone and starts == [backbone, f"{run}/1-mask/model", f"{run}/2-codeswitch/model"]
-        assert arms.noised_folder(each, of("2-codeswitch")).endswith("/help-de-en/codeswitch/seed1")
+        assert bridges.text(each, of("2-codeswitch"))["noised"].endswith("/help-de-en/codeswitch/seed1")
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])

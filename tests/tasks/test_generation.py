@@ -11,7 +11,7 @@ from transformers import MBartForConditionalGeneration
 from workflow_scripts.models import decoding
 from workflow_scripts.models.decoding import Decoding
 from workflow_scripts.models.tokenisation import load_codec
-from workflow_scripts.run import arms, inputs
+from workflow_scripts.run import arms, bridges
 from workflow_scripts.run.config import load
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.entry import task_of
@@ -124,7 +124,7 @@ def test_words_are_switched_by_a_lexicon_that_is_learnt_elsewhere():
     folders = task_of(config.experiments["questions"]).lexicons(config, "questions")
     assert folders == ["results/lexicons/help.de-en/wiktionary"]
     asked = SimpleNamespace(experiment="questions", noise="codeswitch")
-    assert inputs.given_lexicon(config, asked) == ["results/lexicons/help.de-en/wiktionary/en-de.tsv"]
+    assert bridges.given_lexicon(config, asked) == ["results/lexicons/help.de-en/wiktionary/en-de.tsv"]
 
 
 TEXT = "labelled/squad-questions"

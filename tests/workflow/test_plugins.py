@@ -13,7 +13,7 @@ from workflow_scripts.text.files import read_lines
 PLUGINS = ["word_order.py", "off_target.py", "dict_mlm.py", "intrinsic_dimension.py", "minimum_bayes_risk.py", "umt5.py", "bitfit.py"]
 CONTENT = copy.deepcopy(TINY) | {
     "plugins": PLUGINS,
-    "run": {"experiments": ["tiny"], "arms": ["finetune", "csr", "order", "curriculum", "few", "other"], "seeds": [1]},
+    "run": {"experiments": ["tiny"], "arms": ["finetune", "csr", "order", "curriculum", "few", "other", "bridges"], "seeds": [1]},
 }
 CONTENT["arms"] |= {
     "order": [{"data": "shuffled", "updates": 6}, {"data": "task", "updates": 10}],
@@ -28,6 +28,17 @@ CONTENT["arms"] |= {
 }
 CONTENT["experiments"]["tiny"]["decoding"] = {"engine": "mbr", "engine_settings": {"samples": 3}, "max_length": 20}
 CONTENT["experiments"]["tiny"]["scores"] |= {"metrics": ["BLEU", "chrF++", "off-target"]}
+PUD = {"file": "resources/parallel-ud/pud.de-en.tsv.xz", "header": True, "columns": {"de": "de", "en": "en"}}
+CONTENT["corpora"] |= {"pud": {"languages": ["de", "en"], "train": PUD, "dev": {"held_out": 30}, "test": {"pud": {"held_out": 30}}}}
+CONTENT["arms"] |= {
+    "bridges": [
+        {"data": "translation", "text": "pud", "updates": 2, "objective": {"direction": "many-to-one", "pivot": "en"}},
+        {"data": "codeswitch", "updates": 4},
+        {"data": "denoising", "text": "pud", "updates": 1},
+        {"data": "mask", "text": "pud", "updates": 1},
+        {"data": "task", "updates": 8},
+    ],
+}
 ENCODER = {
     "kind": "small",
     "family": "xlmr",
@@ -78,6 +89,23 @@ def test_a_chain_trains_one_phase_after_the_other(folder):
     assert starts["1-shuffled"].endswith("backbones/tiny/model")
     assert starts["2-codeswitch"].endswith("seed1/1-shuffled/model") and starts["finetune"].endswith("seed1/2-codeswitch/model")
     assert (runs / "order/seed1/pretext/model").is_dir()
+
+
+def test_objectives_and_text_of_their_own_are_phases_of_a_chain(folder):
+    """CP, then CSR, then text of its own, then the task, in one arm."""
+    run = folder / "results/runs/tiny/bridges/seed1"
+    names = ["1-translation", "2-codeswitch", "3-denoising", "4-mask", "finetune"]
+    said = [read_json(run / name / "training.json") for name in names]
+    assert [one["start"].split("/")[-2] for one in said] == ["tiny", *names[:-1]]
+    assert [one.get("objective") for one in said] == ["translation", None, "denoising", None, None]
+    pud = read_json(folder / "results/corpora/pud.de-en/corpus.json")["kept"]
+    assert 0 < said[0]["rows"] <= pud < said[2]["rows"] <= 2 * pud
+    assert (folder / "results/codeswitch/tiny/mask@pud/seed1/round0.de.tsv.zst").is_file()
+    held_out = [line for part in ("dev", "test/pages") for line in read_lines(folder / f"results/corpora/tiny.en-de/{part}.en")]
+    assert not {*held_out} & {*read_lines(folder / "results/corpora/pud.de-en/train.en")}
+    page = unescape((folder / "results/report.html").read_text(encoding="utf-8"))
+    assert "Does the longer chain help? bridges against csr, which has fewer phases" in page
+    assert "translating (CP)" in page and "direction: many-to-one, pivot: en, text: pud" in page
 
 
 def test_a_metric_of_a_plugin_is_tested_and_shown_like_others(folder):

@@ -24,10 +24,10 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from workflow_scripts import registry
 from workflow_scripts.report import drawing, insides, labels, transfers
 from workflow_scripts.report.comparison import contrast, interval_and_p, reasons
 from workflow_scripts.report.explorer import write_explorer
+from workflow_scripts.report.headline import bridges
 from workflow_scripts.report.origins import acquired, cost, provenances
 from workflow_scripts.report.predictors import predictors
 from workflow_scripts.report.published import published, updates_needed
@@ -174,7 +174,7 @@ def templates(settings: Config) -> jinja2.Environment:
     made.globals |= {
         "language": language,
         # kind of a phase's data → what the page says that the phase trains on
-        "trains_on": {"task": "TASK, PAIR"} | {name: noise.label for name, noise in registry.entries("noise").items()},
+        "trains_on": {"task": "TASK, PAIR"} | {name: entry.label for name, entry in bridges().items()},
         "digits": digits,
         "too_long": too_long,
         "colour_of": drawing.colour_of,

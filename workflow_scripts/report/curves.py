@@ -105,7 +105,7 @@ def loss_points(study: Study) -> dict[str, Any]:
     """All points of the training loss as a table: `updates` since the arm began are its rows, (arm, seed) its `columns`."""
     columns = list(itertools.product(study.arms, study.seeds))
     cells = {
-        (update, arm, seed): {"loss": loss, "pretext": bool(phase.restores)}
+        (update, arm, seed): {"loss": loss, "pretext": bool(phase.bridge)}
         for arm, seed in columns
         for phase in study.arms[arm]
         for update, loss in curve(study, arm, seed, phase, "loss")

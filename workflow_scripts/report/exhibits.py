@@ -65,10 +65,12 @@ def switched_counts(study: Study) -> list[dict[str, Any]]:
 
 
 def switched_examples(study: Study, per_side: int = 3, among: int = 2000) -> list[dict[str, Any]]:
-    """The same sentences under every kind of noise: 8 to 25 tokens, evenly spaced in the first `among` lines; first seed, round 0."""
-    kinds = list(noises(study))
+    """The same sentences under all noises of a text: 8 to 25 tokens, evenly spaced in the first `among` lines. First seed, round 0."""
+    by_text: dict[str, list[str]] = {}
+    for kind in noises(study):
+        by_text.setdefault(kind.partition("@")[2], []).append(kind)
     examples = []
-    for code in study.languages if kinds else ():
+    for kinds, code in itertools.product(by_text.values(), study.languages):
         sides = [noised_lines(study.noised / kind / f"seed{study.seeds[0]}", code, among) for kind in kinds]
         # the noise of the published code hits one side of each pair only
         shared = [line for line in sides[0] if all(line in side for side in sides) and 8 <= len(line.split()) <= 25]

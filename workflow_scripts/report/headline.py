@@ -1,6 +1,6 @@
 """The first box of the page: what the comparisons of the arms say, in plain sentences and no further than the numbers go.
 
-Each arm that restores noised text is compared with the baseline (does the extra stage help?) and with the controls of its noise (of
+Each arm that learns something before the task is compared with the baseline (does the extra stage help?) and with the controls of that (of
 code-switching: is it the other language, is it the right words?). Every comparison gets one sentence per metric, with the difference,
 its 95 % interval and p. Where chance could make the difference, the sentence says that nothing is shown. With one seed it says "better on
 these sentences" and never yes, since nothing is known about another training.
@@ -17,6 +17,7 @@ from workflow_scripts.evidence.metric import higher_is_better
 from workflow_scripts.noise.entry import Noise
 from workflow_scripts.report.measures import score_names
 from workflow_scripts.report.study import Study, digits, paired, signed, spread, summary
+from workflow_scripts.training.objective import Objective
 
 Rows = list[dict[str, Any]]
 
@@ -24,10 +25,11 @@ QUESTIONS = {
     "baseline": "{asks} {arm} against the baseline, {other}",
     "plain": "{asks} {arm} against {other}, which starts from the same backbone",
     "scratch": "Do random weights do better than pretrained ones? {arm}, which starts from random weights, against the baseline, {other}",
+    "longer": "Does the longer chain help? {arm} against {other}, which has fewer phases",
     "other": "Does this help? {arm} against the baseline, {other}",
 }
-"""What a comparison asks, by its kind; `other` is a comparison in which more differs than one restoring. The noise says what restoring
-`asks`."""
+"""What a comparison asks, by its kind; `other` is a comparison in which more differs than what is learnt before the task. That, a
+noise or an objective, says what it `asks`."""
 
 
 def headline(study: Study, rows: Rows, over_seeds: Rows, testsets: list[str], metrics: list[str]) -> list[dict[str, Any]]:
@@ -75,10 +77,10 @@ _FEW = 6
 
 
 def comparisons(study: Study) -> list[tuple[str, str, str]]:
-    """Pairs of arms to compare, and the kind of comparison: a key of `QUESTIONS`, or the noise of the second arm.
+    """Pairs of arms to compare, and the kind of comparison: a key of `QUESTIONS`, or the noise or objective of the second arm.
 
-    An arm that restores text with a noise is compared with the baseline, with the arms of the noise's controls, and with those of noises
-    that it wants to be compared with. A control is compared only with what it is a control of.
+    An arm that learns something before the task is compared with the baseline, with the arms of its controls, with those of what it wants
+    to be compared with, and with those whose chains it makes longer. A control is compared only with what it is a control of.
     """
     restoring, others = study.methods, study.of_kind("task")
     if not restoring:
@@ -86,19 +88,17 @@ def comparisons(study: Study) -> list[tuple[str, str, str]]:
     found = []
     for arm in study.arms:
         # what restoring is worth shows only between arms of one backbone that learn the task in one way
-        alike = [
-            other
-            for other in (study.baseline, *others)
-            if study.backbones[other] == study.backbones[arm] and _way(study, other) == _way(study, arm)
-        ]
+        alike = [other for other in (study.baseline, *others) if _start(study, other) == _start(study, arm)]
         if arm in restoring:
             plain = alike[0] if alike else study.baseline
-            restores = study.arms[plain][0].restores
-            found.append((arm, plain, "other" if not alike or restores else "baseline" if plain == study.baseline else "plain"))
+            learns = study.arms[plain][0].bridge
+            found.append((arm, plain, "other" if not alike or learns else "baseline" if plain == study.baseline else "plain"))
             mine = method_of(study, arm)
-            wanted = [name for name, noise in registry.entries("noise").items() if noise.control_of == mine.name or name in mine.against]
+            wanted = [name for name, entry in bridges().items() if entry.control_of == mine.name or name in mine.against]
             controls = [(control, kind) for kind in wanted for control in study.of_kind(kind)]
             found += [(arm, control, kind) for control, kind in controls if _dose(study, control) == _dose(study, arm)]
+            shorter = [each for each in restoring if _start(study, each) == _start(study, arm) and _is_within(study, each, arm)]
+            found += [(arm, each, "longer") for each in shorter]
         elif arm in others:
             found.append((arm, study.baseline, _other(study, arm)))
     return found
@@ -109,18 +109,30 @@ def question(study: Study, arm: str, other: str, kind: str) -> str:
     if kind in QUESTIONS:
         asks = method_of(study, arm).asks if arm in study.methods else ""
         return QUESTIONS[kind].format(asks=asks, arm=arm, other=other)
-    mine, theirs = method_of(study, arm), registry.entry("noise", kind)
+    mine, theirs = method_of(study, arm), bridges()[kind]
     asks = theirs.asks if theirs.control_of == mine.name else f"Is {mine.label} better than {theirs.label}?"
     return f"{asks} {arm} against {other}"
 
 
-def method_of(study: Study, arm: str) -> Noise:
-    """The noise that a restoring arm is about: the last of its chain that is a control of no other."""
-    return next(noise for phase in reversed(study.arms[arm]) if (noise := phase.restores) and not noise.control_of)
+def bridges() -> dict[str, Noise | Objective]:
+    """All noises and objectives by name, each of which is the name of one of them."""
+    return {**registry.entries("noise"), **registry.entries("objective")}
+
+
+def method_of(study: Study, arm: str) -> Noise | Objective:
+    """The noise or objective that an arm is about: the last of its chain that is a control of no other."""
+    return next(entry for phase in reversed(study.arms[arm]) if (entry := phase.bridge) and not entry.control_of)
+
+
+def _is_within(study: Study, shorter: str, longer: str) -> bool:
+    """Whether a chain has what another one has, in its order, and more."""
+    some, all_of = ([(phase.data, phase.text) for phase in study.arms[arm]] for arm in (shorter, longer))
+    rest = iter(all_of)
+    return len(some) < len(all_of) and all(phase in rest for phase in some)
 
 
 def _other(study: Study, arm: str) -> str:
-    """What is asked of an arm that restores nothing."""
+    """What is asked of an arm that learns nothing before the task."""
     drawn, baseline = (any(phase.start == "scratch" for phase in study.arms[one]) for one in (arm, study.baseline))
     return "scratch" if drawn and not baseline else "other"
 
@@ -132,9 +144,14 @@ def _way(study: Study, arm: str) -> tuple[object, ...]:
     return phase.start, phase.switch, phase.translations, phase.generator
 
 
+def _start(study: Study, arm: str) -> tuple[object, ...]:
+    """The backbone that an arm starts from, and how it learns its task."""
+    return study.backbones[arm], _way(study, arm)
+
+
 def _dose(study: Study, arm: str) -> tuple[object, ...]:
     """What an arm and its controls have in common: they start from one backbone, and train each phase as long and in the same way."""
-    return study.backbones[arm], _way(study, arm), [(phase.start, phase.updates, phase.epochs) for phase in study.arms[arm]]
+    return _start(study, arm), [(phase.start, phase.updates, phase.epochs) for phase in study.arms[arm]]
 
 
 def answer(rows: Rows, over_seeds: Rows, arm: str, other: str, testset: str, metric: str) -> tuple[str, str]:

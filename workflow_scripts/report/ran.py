@@ -51,7 +51,8 @@ def phases(study: Study) -> list[dict[str, Any]]:
         said = study.json(study.seed(arm) / phase.name / "training.json")
         made = [made for seed in study.seeds if (made := updates_made(study, arm, seed, phase)) is not None]
         chosen_by = names.get(said.get("handed_on", {}).get("chosen_by"))
-        settings = ", ".join(f"{name}: {value}" for name, value in phase.noise.items())
+        given = {**phase.noise, **phase.objective, **({"text": phase.text} if phase.text else {})}
+        settings = ", ".join(f"{name}: {value}" for name, value in given.items())
         row = {"how": "; ".join(filter(None, [settings, written(said, phase.translations)])), "from": started_from(said)}
         rows.append({"arm": arm, **asdict(phase), "name": phase.name, "report": said, "made": made, "chosen_by": chosen_by, **row})
     return rows

@@ -124,20 +124,19 @@ class Study:
         return next(iter(self.arms))
 
     def of_kind(self, kind: str) -> list[str]:
-        """Arms other than the baseline that restore text with the noise `kind` in any of their phases; of the kind `task`, those that
-        restore none."""
+        """Arms other than the baseline with the noise or objective `kind` in any of their phases; of the kind `task`, those without any."""
         others = {arm: phases for arm, phases in self.arms.items() if arm != self.baseline and phases}
         if kind == "task":
-            return [arm for arm, phases in others.items() if not any(phase.restores for phase in phases)]
+            return [arm for arm, phases in others.items() if not any(phase.bridge for phase in phases)]
         return [arm for arm, phases in others.items() if any(phase.data == kind for phase in phases)]
 
     @property
     def methods(self) -> list[str]:
-        """Arms other than the baseline that restore noised text which is a control of no other."""
+        """Arms other than the baseline that learn something before the task which is a control of no other."""
         return [
             arm
             for arm, phases in self.arms.items()
-            if arm != self.baseline and any(phase.restores and not phase.restores.control_of for phase in phases)
+            if arm != self.baseline and any(phase.bridge and not phase.bridge.control_of for phase in phases)
         ]
 
     def seed(self, arm: str, seed: int | None = None) -> Path:

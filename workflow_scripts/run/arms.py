@@ -14,7 +14,7 @@ from workflow_scripts.evidence.trivial import Kind
 from workflow_scripts.models.templates import USUAL as USUAL_TEMPLATE
 from workflow_scripts.models.templates import Templates
 from workflow_scripts.run.config import Config, backbones_used
-from workflow_scripts.run.inputs import Wildcards, as_json, noised_phase, plugin_inputs, templates_of, writing_plugins
+from workflow_scripts.run.inputs import Wildcards, as_json, plugin_inputs, templates_of, writing_plugins
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks import crosslingual, translation
 from workflow_scripts.tasks.entry import task_of
@@ -49,26 +49,6 @@ def documents(config: Config, w: Wildcards) -> str:
     """The flag that tells a stage that its text is documents."""
     experiment = config.experiments[w.experiment]
     return "--documents" if task_of(experiment).text == "corpora" and config.corpora[experiment.corpus].documents else ""
-
-
-def restored_documents(config: Config, w: Wildcards) -> str:
-    """The flag that tells the pretext phase that `</s>` stands between the sentences, or the texts, of a line."""
-    return "--documents" if restores_pairs(config, w) else documents(config, w)
-
-
-def restores_pairs(config: Config, w: Wildcards) -> bool:
-    """Whether the pretext phase restores the two texts of a pair as one."""
-    return getattr(config.experiments[w.experiment], "restore", "texts") == "pairs"
-
-
-def pairs_flag(config: Config, w: Wildcards) -> str:
-    """The flag that has pairs of texts with labels restored as one."""
-    return "--pairs" if restores_pairs(config, w) else ""
-
-
-def switched_text(config: Config, w: Wildcards, part: str) -> str:
-    """The text with labels whose words are switched: its sentences or, in pairs, its examples."""
-    return labelled_file(config, w, part, ".tsv" if restores_pairs(config, w) else "")
 
 
 def testsets(config: Config, w: Wildcards) -> list[str]:
@@ -175,11 +155,11 @@ def phase_settings(config: Config, w: Wildcards, name: str | None = None) -> str
     return as_json(phase_training(config.experiments[w.experiment], phase_of(config, w, name), grid_point(config, w)))
 
 
-def adapter_plugin(config: Config, w: Wildcards, name: str | None = None) -> dict[str, list[str]]:
-    """The files of the plugin that the adapter of a phase comes from; what comes from none reads none."""
-    chosen = phase_training(config.experiments[w.experiment], phase_of(config, w, name), grid_point(config, w)).adapter
-    files = registry.plugin_files(registry.entry("adapter", chosen["kind"])) if chosen else []
-    return {"plugin": files} if files else {}
+def phase_plugins(config: Config, w: Wildcards, name: str | None = None) -> dict[str, list[str]]:
+    """The files of the plugins that a phase's adapter and its objective come from; what comes from none reads none."""
+    phase = phase_of(config, w, name)
+    chosen = phase_training(config.experiments[w.experiment], phase, grid_point(config, w)).adapter
+    return plugin_inputs(registry.entry("adapter", chosen["kind"]) if chosen else None, phase.learns)
 
 
 def task_flags(config: Config, w: Wildcards) -> list[str]:
@@ -227,7 +207,7 @@ def speed_plugin(config: Config, w: Wildcards) -> dict[str, list[str]]:
     """The files of the plugins that the measurement of speed uses: those of generators, and of engines that search with a beam."""
     phases = phases_of(config, config.experiments[w.experiment])
     engines = [engine for engine in registry.entries("engine").values() if engine.ranks]
-    return plugin_inputs(*(phase.writes for _, phase in phases if not phase.restores), *engines)
+    return plugin_inputs(*(phase.writes for _, phase in phases if not phase.bridge), *engines)
 
 
 def more_text(config: Config, w: Wildcards) -> dict[str, list[str]]:
@@ -296,50 +276,6 @@ def from_scratch(config: Config, w: Wildcards, name: str | None = None) -> str:
     return "--from-scratch" if phase_of(config, w, name).start == "scratch" else ""
 
 
-def noised_folder(config: Config, w: Wildcards) -> str:
-    """The rounds of noised text that a pretext phase reads."""
-    return paths.noised_folder(w.experiment, phase_of(config, w).noised, w.seed)
-
-
-def codeswitch_sources(config: Config, w: Wildcards) -> dict[str, Any]:
-    """What a noise is made of: both directions of a lexicon, the backbone whose pieces are switched, the plugin that it comes from."""
-    phase, files = noised_phase(config, w), dict[str, Any]()
-    if phase.restores and phase.restores.lexicon:
-        sides = translation.lexicon_files(config, w.experiment, phase.lexicon)
-        files |= dict(zip(("lexicon_ab", "lexicon_ba"), sides, strict=True))
-    if phase.restores and phase.restores.pieces:
-        files["model"] = paths.backbone_model(config.experiments[w.experiment].backbone)
-    return files | noise_plugin(config, w)
-
-
-def noise_plugin(config: Config, w: Wildcards) -> dict[str, list[str]]:
-    """The files of the plugin that the wildcards' noise comes from; what comes from none reads none."""
-    return plugin_inputs(noised_phase(config, w).restores)
-
-
-def noise_kind(config: Config, w: Wildcards) -> str:
-    """The name of the wildcards' noise."""
-    return noised_phase(config, w).data
-
-
-def noise_settings(config: Config, w: Wildcards) -> list[str]:
-    """The flag with the settings of the noise's own, if there are any."""
-    phase = noised_phase(config, w)
-    return ["--noise-settings", json.dumps(phase.noise, ensure_ascii=False)] if phase.noise else []
-
-
-def pretext_tokens(config: Config, w: Wildcards) -> int:
-    """What the longest pretext phase on this noise reads: updates × tokens per batch."""
-    experiment = config.experiments[w.experiment]
-    return max(
-        (phase.updates or 0) * phase_training(experiment, phase, point).batch_tokens
-        for arm in trained_arms(config, w.experiment)
-        for phase in config.arms[arm]
-        if phase.restores and phase.noised == w.noise
-        for point in grid_points(experiment) or [{}]
-    )
-
-
 def trained_arms(config: Config, name: str) -> list[str]:
     """The arms of an experiment that the run trains: those that it compares, and those whose models are backbones."""
     compared = arms_of(config, config.experiments[name]) if name in config.run.experiments else []
@@ -347,19 +283,9 @@ def trained_arms(config: Config, name: str) -> list[str]:
     return list(dict.fromkeys([*compared, *(model.arm for model in models if model.experiment == name)]))
 
 
-def experiment_languages(config: Config, w: Wildcards) -> list[str]:
-    """The languages of the experiment's corpus, in the corpus's order."""
-    return list(config.corpora[config.experiments[w.experiment].corpus].languages)
-
-
 def experiment_text(config: Config, w: Wildcards, part: str, side: int) -> str:
     """Source (0) or target (1) side of a part of the experiment's text."""
     return _side(config, w.experiment, part, side)[0]
-
-
-def corpus_side(config: Config, w: Wildcards, part: str, side: int) -> str:
-    """First (0) or second (1) language's side of a part of the experiment's corpus."""
-    return paths.corpus_text(config, config.experiments[w.experiment].corpus, part, experiment_languages(config, w)[side])
 
 
 def _tested(w: Wildcards) -> tuple[str, str]:
@@ -422,11 +348,6 @@ def tested_languages(config: Config, w: Wildcards) -> list[str]:
     """The languages of all test sets of the experiment."""
     corpus = config.experiments[w.experiment].corpus
     return [paths.labelled_language(config, corpus, f"test/{name}") for name in testsets(config, w)]
-
-
-def switched_into(config: Config, w: Wildcards) -> list[str]:
-    """The languages that the experiment's words are switched into."""
-    return crosslingual.switched_into(config, w.experiment)
 
 
 def switched_while_finetuning(config: Config, w: Wildcards) -> dict[str, list[str]]:

@@ -30,7 +30,7 @@ from workflow_scripts.run.explanations import explained
 from workflow_scripts.run.loading import ALIKE, DEFINITIONS, located, plugins_of, stands_alone, written_out
 from workflow_scripts.stage import InputError, read_json, resource
 from workflow_scripts.tasks.entry import OfItsTask, Task
-from workflow_scripts.tasks.experiment import Phase, backbones_of, chain, experiments_needed, lexicons_used, placed
+from workflow_scripts.tasks.experiment import Phase, backbones_of, chain, experiments_needed, lexicons_used, placed, texts_read
 from workflow_scripts.tasks.translation import translations
 from workflow_scripts.text import labelled as labels
 from workflow_scripts.text.acquisition import Data, columns_of, suffix
@@ -375,6 +375,7 @@ def paths_used(config: Config) -> Iterator[tuple[str, str]]:
     experiments = {name: config.experiments[name] for name in experiments_needed(config)}
     lexicons = {name for experiment in experiments.values() for name in lexicons_used(config, experiment)}
     texts = {corpus for experiment in experiments.values() for corpus in (experiment.corpus, *getattr(experiment, "together_with", ()))}
+    texts |= {corpus for experiment in experiments.values() for corpus in texts_read(config, experiment)}
     texts |= {config.lexicons[name].corpus for name in lexicons} | {*bitext_used(config)}
     read = {
         **dict.fromkeys(("corpora", "labelled", "aligned"), texts),

@@ -7,29 +7,22 @@ What is particular to a task is checked by the task (`Task.problems`), text by `
 and backbones by `backbone_checks`. Data to acquire have been checked before (`data_checks`).
 """
 
-import dataclasses
 from collections.abc import Iterable, Iterator
-from typing import Any
-
-from pydantic import TypeAdapter, ValidationError
 
 from workflow_scripts import paths, registry
-from workflow_scripts.errors import InputError
 from workflow_scripts.models.families import DEFAULT_FAMILY
 from workflow_scripts.names import undefined, unfit
-from workflow_scripts.run import aligned_checks, analyses, backbone_checks, corpus_checks, labelled_checks, transfers
+from workflow_scripts.run import aligned_checks, analyses, arm_checks, backbone_checks, corpus_checks, labelled_checks, transfers
+from workflow_scripts.run.arm_checks import own_problems
 from workflow_scripts.run.config import Config, LexiconStages, data_file, paths_of
-from workflow_scripts.run.explanations import explain
 from workflow_scripts.run.inputs import backbone_users, languages_known
 from workflow_scripts.run.text_checks import language_problems
-from workflow_scripts.stage import own_settings
 from workflow_scripts.tasks.crosslingual import crosslingual_lexicons, is_learnt
 from workflow_scripts.tasks.entry import task_of
-from workflow_scripts.tasks.experiment import Phase, lexicon_corpus, lexicons_used, phases_of, pretrained_in, training_adapter, trains
+from workflow_scripts.tasks.experiment import lexicon_corpus, lexicons_used, pretrained_in, trains
 from workflow_scripts.tasks.translation import translations
 from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.training.backbone import Backbone
-from workflow_scripts.training.settings import Training
 
 
 def problems(config: Config) -> Iterator[str]:
@@ -43,12 +36,11 @@ def problems(config: Config) -> Iterator[str]:
         *_name_problems(config),
         *_text_problems(config),
         *_lexicon_problems(config),
-        *_arm_problems(config),
-        *_kin_problems(),
-        *_unequal_arms(config),
+        *arm_checks.problems(config),
         *_file_problems(config),
         *_backbone_problems(config),
         *_experiment_problems(config),
+        *arm_checks.bridge_problems(config),
     ]
     yield from found or [*_analysis_problems(config), *transfers.problems(config)]
 
@@ -204,112 +196,6 @@ def _mapping_problems(where: str, lexicon: LexiconStages, corpora: dict[str, Cor
 
 
 # ---------------------------------------------------------------------------------------------
-# arms
-
-
-def _arm_problems(config: Config) -> Iterator[str]:
-    """An arm is a chain of phases that ends with its only task phase."""
-    for name, phases in config.arms.items():
-        where = f"arms.{name}"
-        if not phases or phases[-1].data != "task" or [p.data for p in phases].count("task") != 1:
-            yield f"{where}: an arm ends with its one `data: task` phase, and restores noised text in any that stand before it"
-        for phase in phases:
-            yield from _noise_problems(where, phase)
-            yield from _phase_length_problems(where, phase)
-            yield from _phase_training_problems(where, phase)
-        if len(phases) > 1 and phases[-1].untrained:
-            yield f"{where}.shots: asks a model as it is, and stands alone in its arm; leave the phases before it out, or `shots`"
-        for phase in phases[1:]:
-            if phase.start == "scratch":
-                yield f"{where}.start: {phase.data} would begin anew, without what the phase before it has learnt; leave `start` out"
-        if name == "backbone":
-            yield "arms.backbone: is what the report calls the model that arms start from; take another name"
-
-
-def _noise_problems(where: str, phase: Phase) -> Iterator[str]:
-    """The settings of a noise's own must be those that it has."""
-    if phase.restores is None:
-        if phase.noise:
-            yield f"{where}.noise: is for phases that restore noised text; the task has none"
-        return
-    yield from _own_problems(f"{where}.noise", phase.restores, phase.noise)
-
-
-def _own_problems(where: str, entry: registry.Entry, given: dict[str, Any]) -> Iterator[str]:
-    """The settings that an entry has of its own must be those that it has, and have values of the right type."""
-    try:
-        own_settings(entry, given)
-    except InputError as error:
-        yield f"{where}: {error}"
-        return
-    if own := entry.settings:
-        try:
-            TypeAdapter(own).validate_python(given)
-        except ValidationError as error:
-            yield from (f"{where}.{explain(problem, own)}" for problem in error.errors())
-
-
-def _kin_problems() -> Iterator[str]:
-    """The noises that a plugin's noise names, as what it is a control of or compared with, must be there."""
-    for noise in registry.of_plugins("noise"):
-        for other in filter(None, (noise.control_of, *noise.against)):
-            yield from undefined(f"plugins: noise {noise.name}", other, registry.entries("noise"))
-
-
-def _phase_length_problems(where: str, phase: Phase) -> Iterator[str]:
-    """A phase counts either updates or epochs, and a pretext phase updates."""
-    if phase.untrained:
-        if phase.updates is not None or phase.epochs is not None or phase.training:
-            yield f"{where}.shots: a phase with shots trains nothing; leave updates, epochs and training out, or shots"
-        return
-    if (phase.updates is None) == (phase.epochs is None):
-        yield f"{where}: a phase has either updates or epochs"
-    if phase.epochs is not None and phase.data != "task":
-        yield f"{where}: a pretext phase counts updates; epochs are for the task phase of tasks with labels"
-    for key in ("updates", "epochs"):
-        if (count := getattr(phase, key)) is not None and count < 1:
-            yield f"{where}: {key} must be at least 1, got {count}"
-
-
-def _phase_training_problems(where: str, phase: Phase) -> Iterator[str]:
-    """The training settings that a phase changes must exist, fit the phase, and have values of the right type."""
-    for key in phase.training:
-        yield from undefined(f"{where}.training", key, [f.name for f in dataclasses.fields(Training)])
-    if "updates" in phase.training:
-        yield f"{where}.training.updates: set `updates` of the phase itself instead"
-    if phase.training.get("pairs") and phase.data != "task":
-        yield f"{where}.training.pairs: is for the task phase; a pretext phase restores all sentences of the corpus"
-    try:
-        training_adapter().validate_python({k: v for k, v in phase.training.items() if hasattr(Training, k)})
-    except ValidationError as error:
-        yield from (f"{where}.training.{explain(problem, Training)}" for problem in error.errors())
-
-
-def _unequal_arms(config: Config) -> Iterator[str]:
-    """All arms of an experiment must be trained for the same length; each disagreement is reported once."""
-    told: set[str] = set()
-    for name in config.run.experiments:
-        if (experiment := config.experiments.get(name)) is None:
-            continue
-        arms = dict.fromkeys(arm for arm, _ in phases_of(config, experiment))
-        # what trains nothing is compared with what does as a baseline
-        totals = {arm: _length(phases) for arm in arms if not (phases := config.arms[arm])[-1].untrained}
-        if len(set(totals.values())) > 1 and str(totals) not in told:
-            told.add(str(totals))
-            yield (
-                "run.arms: all arms of an experiment need the same number of updates in all (of epochs, where the task counts those), "
-                f"or the comparison means nothing: {totals} of {name}"
-            )
-
-
-def _length(phases: list[Phase]) -> str:
-    """What must be the same for all arms: the updates of all phases, or the epochs of the last."""
-    if phases and phases[-1].epochs is not None:
-        return f"{phases[-1].epochs} epochs"
-    return f"{sum(phase.updates or 0 for phase in phases)} updates"
-
-
-# ---------------------------------------------------------------------------------------------
 # backbones and analyses
 
 
@@ -322,7 +208,7 @@ def _backbone_problems(config: Config) -> Iterator[str]:
             yield f"backbones.{name}.{backbone.kind}.training.pairs: is for a task phase; a backbone reads all of its text"
         if backbone.pretraining and backbone.objective:
             where = f"backbones.{name}.{backbone.kind}.objective_settings"
-            yield from _own_problems(where, registry.entry("objective", backbone.objective), backbone.pretraining.objective_settings)
+            yield from own_problems(where, registry.entry("objective", backbone.objective), backbone.pretraining.objective_settings)
     yield from backbone_checks.problems(config)
 
 

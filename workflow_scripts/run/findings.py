@@ -28,6 +28,7 @@ from workflow_scripts.tasks.experiment import (
     phase_training,
     phases_of,
     seeds_of,
+    texts_read,
 )
 from workflow_scripts.tasks.translation import Translation, translations
 from workflow_scripts.training.settings import Training
@@ -98,9 +99,10 @@ def used_lexicons(config: Config) -> list[tuple[str, str]]:
 
 
 def used_corpora(config: Config) -> list[str]:
-    """The experiments' corpora, and those that lexicons are learnt from or backbones are pretrained on."""
+    """The experiments' corpora, those that phases before a task read, and those of lexicons and of pretrained backbones."""
     learnt_from = [*(corpus for corpus, _ in used_lexicons(config)), *bitext_used(config)]
     own = [name for each in translated(config) for name in (each.corpus, *each.together_with)]
+    own += [name for each in experiments_needed(config) for name in texts_read(config, config.experiments[each])]
     return list(dict.fromkeys([*own, *learnt_from]))
 
 

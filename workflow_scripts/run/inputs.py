@@ -36,7 +36,9 @@ from workflow_scripts.tasks.experiment import (
     experiments_needed,
     lexicon_corpus,
     lexicons_used,
+    needs_decoder,
     seeds_of,
+    texts_read,
     trains,
 )
 from workflow_scripts.text import labelled
@@ -129,8 +131,8 @@ def held_out(config: Config, w: Wildcards, side: str) -> list[str]:
 
 def others_held_out(config: Config, w: Wildcards, side: str) -> list[str]:
     """What the training text must not have although other text holds it out: references that the corpus's models translate zero-shot, and
-    the dev and test sets of experiments that start from the model of an arm that was trained on it, that look into such a model, or that
-    switch words by a lexicon that was aligned in it."""
+    the dev and test sets of experiments that start from the model of an arm that was trained on it, that look into such a model, that read
+    it in a phase before the task, or that switch words by a lexicon that was aligned in it."""
     own, arms = paths.corpus_folder(config, w.corpus), {name: config.backbones[name].arm for name in backbones_used(config)}
     trained = {name: config.experiments[arm.experiment] for name, arm in arms.items() if arm}
     learnt = [name for name, e in trained.items() if w.corpus in _corpora_learnt(config, e)]
@@ -144,7 +146,8 @@ def others_held_out(config: Config, w: Wildcards, side: str) -> list[str]:
 
 def _corpora_learnt(config: Config, experiment: Any) -> set[str]:
     """The texts that an experiment's arms are trained on, and those in which its lexicons were aligned."""
-    return {experiment.corpus, *getattr(experiment, "together_with", ()), *_corpora_aligned(config, experiment)}
+    more = (*getattr(experiment, "together_with", ()), *texts_read(config, experiment))
+    return {experiment.corpus, *more, *_corpora_aligned(config, experiment)}
 
 
 def _corpora_aligned(config: Config, experiment: Any) -> set[str]:
@@ -154,9 +157,10 @@ def _corpora_aligned(config: Config, experiment: Any) -> set[str]:
 
 
 def _corpora_known(config: Config, experiment: Any) -> set[str]:
-    """The corpora besides its own that an experiment knows from elsewhere: by its lexicons, or by the models that it looks into."""
+    """The corpora besides its own that an experiment knows from elsewhere: by its lexicons and the phases before its task, or by the models
+    that it looks into."""
     if trains(experiment):
-        return _corpora_aligned(config, experiment)
+        return {*texts_read(config, experiment), *_corpora_aligned(config, experiment)}
     models = [config.experiments[model.experiment] for model in experiment.models.values() if model.experiment]
     return {corpus for model in models for corpus in _corpora_learnt(config, model)}
 
@@ -284,19 +288,6 @@ def lexicon_reports(config: Config) -> list[str]:
     )
 
 
-def given_lexicon(config: Config, w: Wildcards) -> list[str]:
-    """The files of given dictionaries by which the words of a pretext phase on labelled text are switched."""
-    phase = noised_phase(config, w)
-    needed = phase.restores and phase.restores.lexicon
-    return crosslingual.lexicon_files(config, w.experiment, phase.lexicon or config.experiments[w.experiment].lexicon) if needed else []
-
-
-def noised_phase(config: Config, w: Wildcards) -> Phase:
-    """A phase that restores the wildcards' noised text; all that do have the same noise, lexicon and settings."""
-    every = (phase for phases in config.arms.values() for phase in phases)
-    return next(phase for phase in every if phase.restores and phase.noised == w.noise)
-
-
 # ---------------------------------------------------------------------------------------------
 # backbones
 
@@ -364,7 +355,7 @@ def writes_text(config: Config, backbone: str) -> bool:
     # it need not
     users = [config.experiments[name] for name in names]
     arms = [(e, arm) for e in users for arm in arms_of(config, e) if _becomes(config, e, arm, backbone)]
-    restores = any(len(arm_phases(config, e, arm)) > 1 for e, arm in arms)
+    restores = any(needs_decoder(phase) for e, arm in arms for phase in arm_phases(config, e, arm))
     restores |= any(config.backbones[name].kind == "arm" and backbone in chain(config, name) for name in backbones_used(config))
     return restores or any(task_of(e).answers == "text" and not encoder_writes(config, e, arm) for e, arm in arms)
 
@@ -403,6 +394,7 @@ def backbone_task_text(config: Config, w: Wildcards) -> list[str]:
     if config.backbones[w.backbone].trim:
         read |= {path for name in backbone_users(config, w.backbone) for path in _words_from_elsewhere(config, name)}
         read |= {path for name in backbones_used(config) if w.backbone in chain(config, name) for path in _pretrained_on(config, name)}
+        read |= {path for name in backbone_users(config, w.backbone) for path in _text_from_elsewhere(config, name)}
     return sorted(read)
 
 
@@ -429,6 +421,13 @@ def _words_from_elsewhere(config: Config, name: str) -> list[str]:
         if given and block.unit == "word":
             files += translation.lexicon_files(config, name, used)
     return files
+
+
+def _text_from_elsewhere(config: Config, name: str) -> list[str]:
+    """The training text, in the experiment's languages, that its phases read besides that of its own corpus."""
+    known = task_of(config.experiments[name]).languages(config, name)
+    corpora = texts_read(config, config.experiments[name])
+    return [paths.corpus_text(config, each, "train", code) for each in corpora for code in config.corpora[each].languages if code in known]
 
 
 def backbone_held_out(config: Config, w: Wildcards) -> list[str]:
@@ -499,11 +498,17 @@ def keep_head(config: Config, w: Wildcards) -> str:
 
 
 def keeps_head(config: Config, backbone: str) -> bool:
-    """Whether another backbone of the run is made from a backbone, or it writes at once: then it keeps the head of its pretraining."""
+    """Whether a backbone keeps the head of its pretraining: another is made from it, it writes at once, or guesses masked words first."""
     users = [config.experiments[name] for name in backbone_users(config, backbone)]
-    if any(encoder_writes(config, e, arm) and _is_made_from(config, e, arm, backbone) for e in users for arm in arms_of(config, e)):
+    arms = [(e, arm) for e in users for arm in arms_of(config, e) if _is_made_from(config, e, arm, backbone)]
+    if any(encoder_writes(config, e, arm) or _guesses(arm_phases(config, e, arm)) for e, arm in arms):
         return True
     return backbone in {config.backbones[name].from_ for name in backbones_used(config)}
+
+
+def _guesses(phases: list[Phase]) -> bool:
+    """Whether a phase before the task learns by an objective for encoders."""
+    return any(phase.learns and phase.learns.decoder is False for phase in phases)
 
 
 def backbone_settings(config: Config, w: Wildcards) -> str:

@@ -32,23 +32,22 @@ def long_rows(config: Config) -> Iterator[Finding]:
         documents = task_of(config.experiments[name]).documents
         if not (codec := _codec(config, backbone_of(config, config.experiments[name], arm), documents)):
             continue
-        own = {"max_length", "too_long"} & phase.training.keys() or phase.backbone
+        own = {"max_length", "too_long"} & phase.training.keys() or phase.backbone or phase.text
         where = f"arms.{arm} in {name}" if own else f"experiments.{name}"
-        sides = (
-            _training_text(config, name)
-            if phase.data == "task"
-            else {"": [line for _, some in _training_text(config, name).items() for line in some]}
-        )
+        text = _training_text(config, name, phase.text)
+        # only the task, and an objective that learns from pairs, read both sides together
+        paired = phase.data == "task" or (phase.learns and phase.learns.reads == "pairs")
+        sides = text if paired else {"": [line for some in text.values() for line in some]}
         if where not in told and any(sides.values()):
             told[where] = _long_rows(f"{where}.training.max_length", codec, sides, training)
     yield from told.values()
 
 
-def _training_text(config: Config, name: str) -> dict[str, list[str]]:
-    """The sides of the beginning of an experiment's training text: lines of which those with the same number are a row."""
+def _training_text(config: Config, name: str, text: str | None) -> dict[str, list[str]]:
+    """The sides of the beginning of an experiment's training text, or of the corpus `text`: lines with the same number are a row."""
     experiment = config.experiments[name]
-    if task_of(experiment).text == "corpora":
-        corpus = config.corpora[experiment.corpus]
+    if text or task_of(experiment).text == "corpora":
+        corpus = config.corpora[text or experiment.corpus]
         pairs = (
             [] if is_awaited(*corpus.train.paths()) else beginning(read_pairs, corpus.train.at_hand(), corpus.languages, corpus.documents)
         )

@@ -195,10 +195,10 @@ def phases(config: Config, name: str, arms: list[str]) -> Iterator[Trained]:
     seeds, points = len(seeds_of(config, experiment)), grid_points(experiment)
     for arm, phase in phases_of(config, experiment, arms):
         backbone = backbone_of(config, experiment, arm)
-        if phase.restores:
+        if phase.bridge:
             training = phase_training(experiment, phase)
             yield of_training("pretext", f"experiments.{name}.training", backbone, training, seeds + bool(points))
-        for point in () if phase.restores else (points or [{}]):
+        for point in () if phase.bridge else (points or [{}]):
             # each point is trained once, then the chosen one with every seed
             times = 1 + seeds / len(points) if points else seeds
             epochs = point.get("epochs", phase.epochs) or 0

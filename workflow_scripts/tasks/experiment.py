@@ -24,6 +24,7 @@ from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.noise.entry import Noise
 from workflow_scripts.training.backbone import chain_of
 from workflow_scripts.training.generator import USUAL, Generator
+from workflow_scripts.training.objective import Objective
 from workflow_scripts.training.settings import Training
 
 if TYPE_CHECKING:
@@ -34,8 +35,9 @@ if TYPE_CHECKING:
 class Phase:
     """One phase of an arm."""
 
-    data: Annotated[str, registry.Named("noise", "task")]
-    """What is trained on: text with a noise of this name, which the model restores, or the task itself."""
+    data: Annotated[str, registry.Named("noise", "objective", more=("task",))]
+    """What is trained on: text with a noise of this name, which the model restores; text by the objective of this name, as backbones learn;
+    or the task itself."""
     updates: int | None = None
     """Updates of the weights."""
     epochs: int | None = None
@@ -48,6 +50,10 @@ class Phase:
     """Name of the lexicon that switches the words; the experiment's if none is named."""
     noise: dict[str, Any] = field(default_factory=dict)
     """Settings of the noise's own, of noises that have some."""
+    text: str | None = None
+    """Before the task: name of the corpus whose training text is read, in the experiment's languages; the experiment's own by default."""
+    objective: dict[str, Any] = field(default_factory=dict)
+    """Settings of the objective: of our objectives those that a backbone's block has for it (`direction`, `masking`, …)."""
     training: dict[str, Any] = field(default_factory=dict)
     """Training settings that differ from the experiment's in this phase."""
     shots: Natural | None = None
@@ -72,15 +78,25 @@ class Phase:
     @property
     def name(self) -> str:
         """The phase's folder: `finetune`, `pretext` where it is the only one before the task, else with its number, as `1-codeswitch`."""
-        if self.restores is None:
+        if self.bridge is None:
             return "finetune"
         number, before = self.place
         return "pretext" if before <= 1 else f"{number + 1}-{self.data}"
 
     @property
+    def bridge(self) -> Noise | Objective | None:
+        """The entry of what is learnt between the model and its task, a noise or an objective; None in the task phase."""
+        return self.restores or self.learns
+
+    @property
     def restores(self) -> Noise | None:
-        """The entry of the noise of the text that is restored; None in the task phase."""
-        return None if self.data == "task" else registry.entry("noise", self.data)
+        """The entry of the noise of the text that is restored, if any is."""
+        return registry.entries("noise").get(self.data)
+
+    @property
+    def learns(self) -> Objective | None:
+        """The entry of the objective that text is learnt by, if it is."""
+        return registry.entries("objective").get(self.data)
 
     @property
     def writes(self) -> Generator:
@@ -94,10 +110,10 @@ class Phase:
 
     @property
     def noised(self) -> str:
-        """The folder of the text that is restored: the noise, the lexicon that the phase names, and a sign for the noise's settings."""
+        """The folder of the text that is restored: noise, lexicon and text that the phase names, and a sign for the noise's settings."""
         settings = json.dumps(self.noise, sort_keys=True, ensure_ascii=False)
         sign = hashlib.sha256(settings.encode()).hexdigest()[:8] if self.noise else ""
-        return ".".join(part for part in (self.data, self.lexicon, sign) if part)
+        return ".".join(part for part in (self.data, self.lexicon, sign) if part) + (f"@{self.text}" if self.text else "")
 
 
 def placed(arms: dict[str, list[Phase]]) -> None:
@@ -284,6 +300,11 @@ def backbone_of(config: Config, experiment: Any, arm: str) -> str:
     return next((phase.backbone for phase in arm_phases(config, experiment, arm) if phase.backbone), experiment.backbone)
 
 
+def needs_decoder(phase: Phase) -> bool:
+    """Whether a phase before the task needs a model that writes: to restore text, or by its objective."""
+    return bool(phase.restores or (phase.learns and phase.learns.decoder is not False))
+
+
 def encoder_writes(config: Config, experiment: Any, arm: str) -> bool:
     """Whether an arm makes a generator of an encoder, which needs no decoder but the head that guesses masked pieces."""
     return any(not phase.writes.decoder for phase in arm_phases(config, experiment, arm))
@@ -330,9 +351,15 @@ def family_in(config: Config, backbone: str) -> str | None:
     return None
 
 
+def texts_read(config: Config, experiment: Any) -> list[str]:
+    """The corpora that phases of the experiment's arms read besides its own."""
+    named = (phase.text for _, phase in phases_of(config, experiment))
+    return list(dict.fromkeys(text for text in named if text and text != experiment.corpus))
+
+
 def needs_lexicon(phase: Phase) -> bool:
     """Whether a phase switches words by a lexicon: by its noise, or while it learns the task."""
-    return bool(phase.restores.lexicon) if phase.restores else phase.switch is not None
+    return bool(phase.restores.lexicon) if phase.restores else phase.switch is not None and not phase.bridge
 
 
 def lexicons_used(config: Config, experiment: Experiment) -> list[str]:
@@ -461,8 +488,8 @@ def generator_problems(config: Config, name: str) -> Iterator[str]:
                 continue
             if entry.decoder and phase.data != "task":
                 yield f"{where}.generator: {entry.name} is for the task phase"
-            if not entry.decoder and (phase.data != "task" or len(phases) > 1):
-                yield f"{where}.generator: {entry.name} is for arms of one `data: task` phase; it restores no text"
+            if not entry.decoder and (phase.data != "task" or any(map(needs_decoder, phases))):
+                yield f"{where}.generator: {entry.name} is for the task phase of an encoder, before which no text is restored or written"
             if not hasattr(experiment, "decoding"):
                 yield f"{where}.generator: {entry.name} writes text; experiments.{name}, a {experiment.task}, wants none"
             if entry.frozen and phase.start == "scratch":

@@ -46,6 +46,7 @@ from workflow_scripts.tasks.experiment import (
     published_problems,
     seeds_of,
     shared_problems,
+    texts_read,
 )
 from workflow_scripts.training.choice import Choice
 from workflow_scripts.training.settings import DEV_SCORES, Training
@@ -128,7 +129,8 @@ def zero_shot_tests(config: Config, name: str) -> list[str]:
 def zero_shot_references(config: Config, corpus: str, code: str) -> list[str]:
     """References in the language `code` that models trained on this corpus are measured by elsewhere: no training text may have them."""
     known = translations(config)
-    users = [name for name in config.run.experiments if name in known and corpus in (known[name].corpus, *known[name].together_with)]
+    learnt = {name: (e.corpus, *e.together_with, *texts_read(config, e)) for name, e in known.items()}
+    users = [name for name in config.run.experiments if corpus in learnt.get(name, ())]
     users = [name for name in users if known[name].target == code]
     tests = [test.split("@") for name in users for test in zero_shot_tests(config, name)]
     parts = {(config.experiments[other].corpus, f"test/{testset}") for other, testset in tests}
@@ -251,7 +253,7 @@ def phases(config: Config, name: str, arms: list[str]) -> Iterator[Trained]:
             # each point is trained once, then the chosen one with every seed
             times = 1 + seeds / len(points) if points else seeds
             yield of_training(
-                "pretext" if phase.restores else "finetune",
+                "pretext" if phase.bridge else "finetune",
                 f"experiments.{name}.training",
                 backbone_of(config, experiment, arm),
                 phase_training(experiment, phase, point),
@@ -314,8 +316,8 @@ def _switching_problems(arm: str, where: str, experiment: Translation, phase: Ph
         yield f"{here}.lexicon: the task itself takes none, unless its words are switched (`switch`)"
     if phase.data != "task" and phase.switch is not None:
         yield f"{here}.switch: is for the task phase; how much a pretext phase switches stands in codeswitch.noise"
-    if phase.lexicon and phase.restores and not phase.restores.lexicon:
-        yield f"{here}.lexicon: the noise {phase.data} takes none"
+    if phase.lexicon and phase.bridge and not needs_lexicon(phase):
+        yield f"{here}.lexicon: {phase.data} takes none"
     if not needs_lexicon(phase):
         return
     pieces = bool(phase.restores and phase.restores.pieces)

@@ -42,7 +42,7 @@ class Generator(registry.Entry):
     """Folder of the trained model, codec, settings of decoding, a file of prompts if one is given, and a seed → what translates, as a
     context; None where the engine of decoding writes."""
     decoder: bool = True
-    """Whether the model needs a decoder; else an encoder alone learns to write. That restores no text, so its arms have one phase."""
+    """Whether the model needs a decoder; else an encoder alone learns to write, which no phase before it may restore text with."""
     at_once: bool = False
     """Whether all of a text is written at once, instead of piece by piece."""
     frozen: bool = False

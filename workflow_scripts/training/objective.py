@@ -1,4 +1,4 @@
-"""objective: what an objective is: a way in which a backbone learns from text. `objective` and `rows_objective` register one.
+"""objective: what an objective is: a way in which a backbone, or a phase of an arm, learns from text. Two decorators register one.
 
 ::
 
@@ -14,7 +14,7 @@ their own, another network, another loss (`Material`).
 import functools
 import json
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -72,23 +72,25 @@ class Objective(registry.Entry):
     """Whether it is for families that are a decoder alone."""
     reads: Literal["lines", "pairs", "both"] = "lines"
     """What it learns from. One that reads `lines` gets the sides of bitext among them."""
+    keys: tuple[str, ...] = ()
+    """Of ours: the keys of a backbone's block that are its settings, which a phase has under `objective`."""
+    asks: str = "Does this help?"
+    """The question that the report asks of an arm in which it comes before the task, against the baseline."""
+    control_of: str = ""
+    """The objective or noise that it is a control of."""
+    against: tuple[str, ...] = ()
+    """Other objectives and noises whose arms the report compares its arms with as well."""
 
 
 def objective(
-    name: str,
-    *,
-    decoder: bool | None,
-    causal: bool = False,
-    reads: Literal["lines", "pairs", "both"] = "lines",
-    label: str = "",
-    source: str = "",
-    settings: type | None = None,
+    name: str, *, decoder: bool | None, label: str = "", against: str | Iterable[str] = (), **about: Any
 ) -> Callable[[Callable], Callable]:
-    """Register the function that is decorated, `Objective.prepare`, as an objective; see there for what is said of it."""
+    """Register the function that is decorated, `Objective.prepare`, as an objective; `about` are other fields of `Objective`."""
 
     def registered(prepare: Callable) -> Callable:
-        about: dict[str, Any] = {"decoder": decoder, "causal": causal, "reads": reads, "source": source, "settings": settings}
-        registry.register("objective", Objective(name=name, label=label or name, prepare=prepare, **about))
+        others = (against,) if isinstance(against, str) else tuple(against)
+        entry = Objective(name=name, label=label or name, prepare=prepare, decoder=decoder, against=others, **about)
+        registry.register("objective", entry)
         return prepare
 
     return registered
@@ -108,10 +110,8 @@ PARAMETERS = {
 """What the function of an objective may ask for, by the name of its parameter."""
 
 
-def rows_objective(
-    name: str, *, decoder: bool | None, causal: bool = False, label: str = "", source: str = "", settings: type | None = None
-) -> Callable[[Callable], Callable]:
-    """Register the function of lines that is decorated as an objective; see the module.
+def rows_objective(name: str, *, decoder: bool | None, settings: type | None = None, **about: Any) -> Callable[[Callable], Callable]:
+    """Register the function of lines that is decorated as an objective; see the module, and `objective` for what `about` may be.
 
     With a `decoder` the labels are a whole row, as `codec.encode` makes it; else each piece that is read has a label of its own.
     """
@@ -126,7 +126,7 @@ def rows_objective(
             make = MadeRows(name, function, asked, own, block.training.max_length, decoder is not True)
             return _material(make, train, dev, seed, folder, own)
 
-        objective(name, decoder=decoder, causal=causal, label=label, source=source, settings=settings)(prepare)
+        objective(name, decoder=decoder, settings=settings, **about)(prepare)
         return function
 
     return registered

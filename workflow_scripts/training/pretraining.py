@@ -24,17 +24,18 @@ import json
 import math
 import tempfile
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workflow_scripts import registry
 from workflow_scripts.models.families import Family, family_of
+from workflow_scripts.names import instead
 from workflow_scripts.noise.rounds import write_rounds
 from workflow_scripts.noise.spans import Noise, denoise
-from workflow_scripts.stage import InputError, checksums, is_first_process, read_json
+from workflow_scripts.stage import InputError, checksums, from_plain, is_first_process, own_settings, read_json
 from workflow_scripts.text.corpus import forbidden_keys, leak_key
 from workflow_scripts.text.files import chunks, read_lines, write_lines
 from workflow_scripts.text.languages import language
@@ -56,8 +57,10 @@ if TYPE_CHECKING:
 # ---------------------------------------------------------------------------------------------
 # objectives
 
+_ASKS = "Does more pretraining help?"
 
-@objective("denoising", decoder=True, source="Liu et al. 2020, section 2.2")
+
+@objective("denoising", decoder=True, label="restoring masked spans", asks=_ASKS, keys=("noise",), source="Liu et al. 2020, section 2.2")
 def denoising(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder: Path) -> Material:
     """Rows (noised line, line), noised anew in each round."""
     train, dev = train_text.lines, dev_text.lines
@@ -91,7 +94,14 @@ def denoised(lines: list[str], first: int, streams: list[int], code: str, noise:
         yield denoise(words, noise, seed, stream, first, spaced=language(code).spaced)
 
 
-@objective("mlm", decoder=False, source="Devlin et al. 2019, section 3.1; Conneau et al. 2020")
+@objective(
+    "mlm",
+    decoder=False,
+    label="guessing masked words",
+    asks=_ASKS,
+    keys=("masking",),
+    source="Devlin et al. 2019, section 3.1; Conneau et al. 2020",
+)
 def mlm(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder: Path) -> Material:
     """Rows (masked pieces, the pieces to guess), masked anew in each epoch."""
     train, dev = train_text.lines, dev_text.lines
@@ -119,14 +129,26 @@ def mlm(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder:
     return Material({path.name: path for path in [*files.values(), plan]}, read)
 
 
-@rows_objective("next_piece", decoder=None, causal=True, label="next piece", source="Radford et al. 2018, section 3.1")
+@rows_objective(
+    "next_piece", decoder=None, causal=True, label="guessing the next piece", asks=_ASKS, source="Radford et al. 2018, section 3.1"
+)
 def next_piece(lines: list[str], language: str, codec: "Codec", max_length: int) -> list[tuple[list[int], list[int]]]:
     """Rows (a text, each piece's follower): plain text, as decoders are pretrained on it."""
     read = codec.encode(lines, language, max_length)
     return [(row, [*row[1:], codec.tokenizer.eos_token_id]) for row in read]
 
 
-@objective("translation", decoder=True, causal=True, reads="pairs", source="Ji et al. 2024, section 2")
+@objective(
+    "translation",
+    decoder=True,
+    causal=True,
+    reads="pairs",
+    label="translating (CP)",
+    asks="Does it help to learn translating first?",
+    against=("denoising", "next_piece"),
+    keys=("direction", "pivot"),
+    source="Ji et al. 2024, section 2",
+)
 def translation(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder: Path) -> Material:
     """Rows (source, target), each with its language's tag, or in a decoder's template; corpora are sampled anew in each epoch."""
     pairs = [tuple(one.sides) for one in train_text.bitext]
@@ -160,7 +182,16 @@ def translation(block: Pretraining, train_text: Text, dev_text: Text, seed: int,
     return Material({path.name: path for path in (*files.values(), plan)}, read)
 
 
-@objective("veco", decoder=False, reads="both", source="Luo et al. 2021, section 3")
+@objective(
+    "veco",
+    decoder=False,
+    reads="both",
+    label="VECO's losses",
+    asks="Does more pretraining help, with translations side by side?",
+    against="mlm",
+    keys=("veco", "masking", "temperature"),
+    source="Luo et al. 2021, section 3",
+)
 def veco(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder: Path) -> Material:
     """Rows of two segments (masked pieces, the pieces to guess), masked anew in each epoch, and the losses of VECO on them."""
     if not block.veco.parallel:
@@ -207,6 +238,16 @@ def objective_for(name: str | None, family: Family) -> str:
         has = "is a decoder alone" if family.causal else "has a decoder" if family.decoder else "has no decoder"
         raise InputError(f"objective {name} is not for {family.title}, which {has}; set objective: {' or '.join(suited)}")
     return name
+
+
+def objective_block(entry: Objective, given: Mapping[str, Any], training: Training = Training()) -> Pretraining:
+    """The block by which a phase of an arm learns, of the settings that are `given` to its objective; raises `InputError` for others."""
+    if entry.settings or not entry.keys:
+        own_settings(entry, {**given})
+        return Pretraining(training=training, objective_settings={**given})
+    if unknown := [key for key in given if key not in entry.keys]:
+        raise InputError(f"objective {entry.name} has no setting {unknown[0]!r}{instead(unknown[0], entry.keys)}")
+    return replace(from_plain(Pretraining, {**given}), training=training)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -7,6 +7,8 @@ phase. The commands are
 ``restore``
     the pretext phase: sentences are restored from a folder of rounds (`codeswitch`), both languages mixed, each
     row with its own language tag
+``learn``
+    a phase before the task that learns by an objective, as backbones do (`pretraining`): continued pretraining as a part of an arm
 ``translate``
     the task phase: one side of parallel text is written from the other
 
@@ -15,24 +17,29 @@ the paper is silent, their published code is followed: Adam (0.9, 0.98) with eps
 """
 
 import json
+import tempfile
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from workflow_scripts import registry
+from workflow_scripts.models.families import family_of
 from workflow_scripts.models.reading import check_read
 from workflow_scripts.models.templates import Templates
 from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.noise.codeswitch import CodeSwitch
-from workflow_scripts.stage import InputError, from_plain, own_settings, run
+from workflow_scripts.stage import InputError, from_plain, is_first_process, own_settings, run
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.training.asking import ask
+from workflow_scripts.training.bitext import read_bitext
 from workflow_scripts.training.choice import chosen_for
 from workflow_scripts.training.generator import USUAL, Generator
 from workflow_scripts.training.job import Job
 from workflow_scripts.training.launching import launch
 from workflow_scripts.training.method import Method
+from workflow_scripts.training.objective import Objective, Text
 from workflow_scripts.training.phase import train_phase
+from workflow_scripts.training.pretraining import merged, objective_block, objective_for
 from workflow_scripts.training.rows import Dev, Joined, NoisedRounds, ParallelText, Rounds, SwitchedText, aligned_dev
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.too_long import Room
@@ -67,6 +74,54 @@ def restore(
     text = {path.name: path for path in sorted(noised.glob("*.tsv.zst"))}
     asked = from_plain(Templates, json.loads(templates))
     train_phase(job, settings, text, read, room, templates=asked, languages=languages, documents=documents)
+
+
+def learn(
+    job: Job,
+    *,
+    objective: str,
+    languages: tuple[str, ...],
+    train: tuple[Path, ...],
+    dev: tuple[Path, ...],
+    objective_settings: str = "{}",
+    documents: bool = False,
+    phase: str = "pretext",
+    templates: str = "{}",
+    settings: Training = Training(),
+) -> None:
+    """Train a model by an objective of the registry; see `Job`. Raises as `restore` does.
+
+    `train` and `dev` have a file for each of the `languages`, whose suffix it is; two are parallel line by line. `objective_settings` is
+    one JSON value. In the text of `documents`, `</s>` stands between sentences. `phase` is what `job.choice` calls the phase,
+    and `templates` says how a decoder is asked, as in `restore`.
+    """
+    job, settings = _with_choice(job, settings, phase)
+    entry: Objective = registry.entry("objective", objective_for(objective, family_of(job.start)))
+    block = objective_block(entry, json.loads(objective_settings), settings)
+    with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
+        material = entry.prepare(block, _text(train, entry.reads), _text(dev, entry.reads), job.seed, Path(folder) / "text")
+        method = material.method() if material.method else Method()
+        method = method._replace(about={"objective": entry.name, **method.about})
+        room, unknown = Room.of(settings, leave_out=entry.reads == "pairs" and not documents), dict[str, Any]()
+
+        def read(codec: Codec) -> tuple[Rounds, list[Dev]]:
+            unknown.update(check_read(codec, ((str(path), code, read_lines(path)) for path, code in zip(train, languages, strict=True))))
+            return material.read(codec)
+
+        asked = from_plain(Templates, json.loads(templates))
+        about: dict[str, Any] = {"templates": asked, "languages": languages, "documents": documents, "about_text": {"unknown": unknown}}
+        train_phase(job, settings, material.text, read, room, method, **about)
+        if material.finish and is_first_process():
+            material.finish(job.model)
+
+
+def _text(files: tuple[Path, ...], reads: str) -> Text:
+    """The text of a part, as an objective that `reads` lines or pairs gets it."""
+    if len(files) == 1:
+        lines = dict.fromkeys(" ".join(line.split()) for line in read_lines(files[0]) if line.strip())
+        return Text({files[0].suffix[1:]: [*lines]})
+    pairs = Text({}, read_bitext(files, set()))
+    return merged(pairs) if reads == "lines" else pairs
 
 
 def translate(
@@ -165,4 +220,4 @@ def _with_choice(job: Job, settings: Training, name: str) -> tuple[Job, Training
 
 if __name__ == "__main__":
     launch("workflow_scripts.training.training")
-    run({"restore": restore, "translate": translate})
+    run({"restore": restore, "learn": learn, "translate": translate})

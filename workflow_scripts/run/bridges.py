@@ -1,0 +1,165 @@
+"""bridges: what the jobs between a model and its task read and are told: noised text, and the phases before the task."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from workflow_scripts import paths
+from workflow_scripts.run.arms import documents, labelled_file, phase_of, trained_arms
+from workflow_scripts.run.config import Config
+from workflow_scripts.run.inputs import Wildcards, plugin_inputs
+from workflow_scripts.tasks import crosslingual, translation
+from workflow_scripts.tasks.entry import task_of
+from workflow_scripts.tasks.experiment import Phase, grid_points, phase_training
+
+# ---------------------------------------------------------------------------------------------
+# phases before the task
+
+
+def command(config: Config, w: Wildcards) -> list[str]:
+    """How a phase before the task is trained: the command, and of an objective its name and settings."""
+    phase = phase_of(config, w)
+    if not phase.learns:
+        return ["restore"]
+    own = ["--objective-settings", json.dumps(phase.objective, ensure_ascii=False)] if phase.objective else []
+    return ["learn", "--objective", phase.data, *own]
+
+
+def text(config: Config, w: Wildcards) -> dict[str, Any]:
+    """What a phase before the task reads: rounds of noised text, or by an objective the text itself, training and dev."""
+    phase = phase_of(config, w)
+    if phase.restores:
+        return {"noised": paths.noised_folder(w.experiment, phase.noised, w.seed)}
+    return {part: [path for path, _ in read(config, w.experiment, phase, part)] for part in ("train", "dev")}
+
+
+def read(config: Config, name: str, phase: Phase, part: str) -> list[tuple[str, str]]:
+    """The files of a part of the text that a phase reads as it is, each with its language: both sides of a corpus, or one text."""
+    experiment = config.experiments[name]
+    codes, own = task_of(experiment).trained_languages(config, name), task_of(experiment).text
+    if not phase.text and own == "labelled":
+        return [(paths.labelled_file(config, experiment.corpus, part), codes[0])]
+    if phase.text:
+        known = codes if phase.restores and own == "labelled" else task_of(experiment).languages(config, name)
+        codes = [code for code in config.corpora[phase.text].languages if code in known]
+    corpus = phase.text or experiment.corpus
+    return [(paths.corpus_text(config, corpus, part, code), code) for code in codes]
+
+
+def languages(config: Config, w: Wildcards) -> list[str]:
+    """The languages of the text that a phase before the task reads."""
+    phase = phase_of(config, w)
+    if phase.restores:
+        return task_of(config.experiments[w.experiment]).trained_languages(config, w.experiment)
+    return [code for _, code in read(config, w.experiment, phase, "train")]
+
+
+def with_documents(config: Config, w: Wildcards) -> str:
+    """The flag that tells a phase before the task that `</s>` stands between the sentences, or the texts, of a line."""
+    return _with_documents(config, w, phase_of(config, w))
+
+
+def _with_documents(config: Config, w: Wildcards, phase: Phase) -> str:
+    if phase.text:
+        return ""
+    return "--documents" if phase.restores and _restores_pairs(config, w, phase) else documents(config, w)
+
+
+# ---------------------------------------------------------------------------------------------
+# noised text
+
+
+def noised_phase(config: Config, w: Wildcards) -> Phase:
+    """A phase that restores the wildcards' noised text; all that do have the same noise, lexicon, text and settings."""
+    every = (phase for phases in config.arms.values() for phase in phases)
+    return next(phase for phase in every if phase.restores and phase.noised == w.noise)
+
+
+def sides(config: Config, w: Wildcards) -> list[str]:
+    """The two languages of the parallel text that is noised."""
+    return [code for _, code in _sides(config, w, "train")]
+
+
+def side(config: Config, w: Wildcards, part: str, number: int) -> str:
+    """First (0) or second (1) language's side of a part of the parallel text that is noised."""
+    return _sides(config, w, part)[number][0]
+
+
+def _sides(config: Config, w: Wildcards, part: str) -> list[tuple[str, str]]:
+    corpus = noised_phase(config, w).text or config.experiments[w.experiment].corpus
+    return [(paths.corpus_text(config, corpus, part, code), code) for code in config.corpora[corpus].languages]
+
+
+def one_side(config: Config, w: Wildcards, part: str) -> str:
+    """The text in one language whose words are switched: sentences or, in pairs of texts with labels, their examples."""
+    phase = noised_phase(config, w)
+    if phase.text:
+        return read(config, w.experiment, phase, part)[0][0]
+    return labelled_file(config, w, part, ".tsv" if _restores_pairs(config, w, phase) else "")
+
+
+def _restores_pairs(config: Config, w: Wildcards, phase: Phase) -> bool:
+    """Whether the two texts of a pair are restored as one."""
+    return not phase.text and getattr(config.experiments[w.experiment], "restore", "texts") == "pairs"
+
+
+def pairs_flag(config: Config, w: Wildcards) -> str:
+    """The flag that has pairs of texts with labels restored as one."""
+    return "--pairs" if _restores_pairs(config, w, noised_phase(config, w)) else ""
+
+
+def noised_documents(config: Config, w: Wildcards) -> str:
+    """The flag that tells that the text that is noised is documents."""
+    return _with_documents(config, w, noised_phase(config, w))
+
+
+def switched_into(config: Config, w: Wildcards) -> list[str]:
+    """The languages that the experiment's words are switched into."""
+    return crosslingual.switched_into(config, w.experiment)
+
+
+def given_lexicon(config: Config, w: Wildcards) -> list[str]:
+    """The files of given dictionaries by which the words of a pretext phase on labelled text are switched."""
+    phase = noised_phase(config, w)
+    needed = phase.restores and phase.restores.lexicon
+    return crosslingual.lexicon_files(config, w.experiment, phase.lexicon or config.experiments[w.experiment].lexicon) if needed else []
+
+
+def noise_sources(config: Config, w: Wildcards) -> dict[str, Any]:
+    """What a noise is made of: both directions of a lexicon, the backbone whose pieces are switched, the plugin that it comes from."""
+    phase, files = noised_phase(config, w), dict[str, Any]()
+    if phase.restores and phase.restores.lexicon:
+        folder, (a, b) = translation.lexicon_folder(config, w.experiment, phase.lexicon), sides(config, w)
+        files |= {"lexicon_ab": f"{folder}/{a}-{b}.tsv", "lexicon_ba": f"{folder}/{b}-{a}.tsv"}
+    if phase.restores and phase.restores.pieces:
+        files["model"] = paths.backbone_model(config.experiments[w.experiment].backbone)
+    return files | noise_plugin(config, w)
+
+
+def noise_plugin(config: Config, w: Wildcards) -> dict[str, list[str]]:
+    """The files of the plugin that the wildcards' noise comes from; what comes from none reads none."""
+    return plugin_inputs(noised_phase(config, w).restores)
+
+
+def noise_kind(config: Config, w: Wildcards) -> str:
+    """The name of the wildcards' noise."""
+    return noised_phase(config, w).data
+
+
+def noise_settings(config: Config, w: Wildcards) -> list[str]:
+    """The flag with the settings of the noise's own, if there are any."""
+    phase = noised_phase(config, w)
+    return ["--noise-settings", json.dumps(phase.noise, ensure_ascii=False)] if phase.noise else []
+
+
+def tokens(config: Config, w: Wildcards) -> int:
+    """What the longest phase on this noise reads: updates × tokens per batch."""
+    experiment = config.experiments[w.experiment]
+    return max(
+        (phase.updates or 0) * phase_training(experiment, phase, point).batch_tokens
+        for arm in trained_arms(config, w.experiment)
+        for phase in config.arms[arm]
+        if phase.restores and phase.noised == w.noise
+        for point in grid_points(experiment) or [{}]
+    )
