@@ -155,7 +155,7 @@ def clone(tmp_path_factory):
     ):
         (folder / name).symlink_to(ROOT / name)
     (small,) = yaml_of("README.md")
-    _, large = yaml_of("docs/howto.md")
+    large = yaml_of("docs/howto.md")[1]
     for name, example in {"captions.yaml": small, "my.yaml": small, "large.yaml": large}.items():
         (folder / name).write_text(example, encoding="utf-8")
     (folder / "mine").mkdir()

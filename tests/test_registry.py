@@ -71,6 +71,7 @@ def test_what_stands_in_provenance_is_what_was_loaded(tmp_path):
         (NOISE.format(name="a.b"), "noise 'a.b': names are letters, digits, - and _ only"),
         (NOISE.format(name="-a"), "noise '-a': names are letters, digits, - and _ only"),
         (NOISE.format(name="same") * 2, "noise 'same': the plugin has two of this name"),
+        (NOISE.format(name="denoising"), "noise 'denoising': Crossgap itself has the objective 'denoising'; choose another name"),
         (
             NOISE.format(name="same").replace("(words)", "(words, window=3)"),
             "noise 'same' asks for `window`; a noise can ask for words, draw",
@@ -278,9 +279,11 @@ def test_the_schema_has_the_names_of_noises(tmp_path):
     def names():
         return _adapter().json_schema()["$defs"]["Phase"]["properties"]["data"]["enum"]
 
-    assert names() == ["codeswitch", "mask", "random", "plain_text", "released", "task"]
+    noises = ["codeswitch", "mask", "random", "plain_text", "released"]
+    objectives = ["denoising", "mlm", "next_piece", "translation", "veco"]
+    assert names() == [*noises, *objectives, "task"]
     registry.load_plugins([written(tmp_path / "mine.py")])
-    assert names() == ["codeswitch", "mask", "random", "plain_text", "released", "same", "task"]
+    assert names() == [*noises, "same", *objectives, "task"]
 
 
 def test_a_command_lists_noises_and_refuses_others(tmp_path):

@@ -120,7 +120,7 @@ def _phase_training_problems(where: str, phase: Phase) -> Iterator[str]:
     if "updates" in phase.training:
         yield f"{where}.training.updates: set `updates` of the phase itself instead"
     if phase.training.get("pairs") and phase.data != "task":
-        yield f"{where}.training.pairs: is for the task phase; a phase before it reads all sentences"
+        yield f"{where}.training.pairs: is for the task phase; a pretext phase restores all sentences of the corpus"
     try:
         training_adapter().validate_python({k: v for k, v in phase.training.items() if hasattr(Training, k)})
     except ValidationError as error:
