@@ -223,7 +223,7 @@ def test_the_page_says_what_functions_may_ask_for():
 
 def test_own_text_is_laid_over_the_papers_recipe(clone):
     """As in docs/howto.md, with the two files of the README's example."""
-    example, _ = yaml_of("docs/howto.md")
+    example = yaml_of("docs/howto.md")[0]
     (clone / "over.yaml").write_text(example, encoding="utf-8")
     line = ["-n", "--cores", "1", "--configfile", "config/translation.yaml", "over.yaml"]
     status, said = called(snakemake_main, line, clone, {})
