@@ -84,7 +84,7 @@ def test_no_later_phase_begins_anew(place):
         load(chained(*phases))
 
 
-@pytest.mark.parametrize("phases", [CHAIN[:2], [*CHAIN, CHAIN[0]], [CHAIN[2], CHAIN[2]], []])
+@pytest.mark.parametrize("phases", [CHAIN[:2], [*CHAIN, CHAIN[0]], [CHAIN[2], CHAIN[2]]])
 def test_a_chain_ends_with_its_only_task_phase(phases):
     raw = chained()
     raw["arms"]["chain"] = [dict(phase) for phase in phases]
