@@ -1,5 +1,5 @@
-# make demo: set everything up and run the main job, to results/report.html; it says every minute how far it is (VERBOSE=1: all that
-#   Snakemake says)
+# make demo: set everything up and run the main job, to results/report.html; it says what it has found, and every minute how far it is
+#   (VERBOSE=1: all that Snakemake says)
 # make test: set everything up and run the tests
 # make test-comet: the tests of COMET, whose own environment is 1.4 GB
 # make test-mtdata: the tests of mtdata, whose own environment is 60 MB
@@ -17,9 +17,9 @@ PYTHON ?=
 TORCH ?=
 VENV ?= .venv
 BIN := $(VENV)/bin
-# by its path, since it is no stage and needs nothing but Python; in place of the shell, so that a signal to make reaches it
+# in place of the shell, so that a signal to make reaches it
 HERE := $(shell dirname "$$(realpath '$(strip $(MAKEFILE_LIST))')")
-RUN := exec $(if $(VERBOSE),snakemake,python "$(HERE)/workflow_scripts/run/progress.py")
+RUN := exec $(if $(VERBOSE),snakemake,env PYTHONPATH="$(HERE)" python -m workflow_scripts.run.progress)
 # where the run is: here, or what --directory in ARGS names; as a word of the shell
 AT = "$$(realpath -m -- "$$(printf '%s\n' $(ARGS) | sed -n 's/^--directory=//p; /^\(-d\|--directory\)$$/ {n; p}' | tail -n 1 | grep . || echo .)")"
 
@@ -27,7 +27,6 @@ AT = "$$(realpath -m -- "$$(printf '%s\n' $(ARGS) | sed -n 's/^--directory=//p; 
 
 demo: setup
 	. $(BIN)/activate && $(RUN) --cores all
-	@echo "The report: $(CURDIR)/results/report.html"
 
 test: setup $(VENV)/.browser $(VENV)/.docs
 	# text is UTF-8 here, whatever the locale; three workers keep two cores busy, since each waits for Snakemake a quarter of its time

@@ -75,7 +75,24 @@ rm -f "$venv/.complete"
 # --use-pep517: the pip of older Pythons builds packages that have no wheel in a way that fails for seqeval
 # compiled by all cores at once, where pip takes one, but for files that are not for this Python; not left to the first import, since
 # PYTHONDONTWRITEBYTECODE may be set
-install() { "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --use-pep517 --no-compile "$@"; }
+install() {
+	{ "$venv/bin/python" -m pip install --progress-bar off --disable-pip-version-check --use-pep517 --no-compile "$@" || echo "pip failed"; } | telling
+}
+# of what pip says, the files of 10 MB and more and that it has all; its errors go past this
+telling() {
+	while read -r line; do
+		case $line in
+		"pip failed") return 1 ;;
+		"Downloading "*.whl*"("[1-9][0-9]*" MB)" | "Using cached "*.whl*"("[1-9][0-9]*" MB)")
+			file=${line#Downloading } file=${file#Using cached }
+			size=${line##*(}
+			say "  ${file%%-*}, ${size%)}"
+			;;
+		"Installing collected packages"*) say "  all is fetched; unpacking it" ;;
+		esac
+	done
+}
+say "installing $(grep -c == "$lock") packages into $venv; that takes one to ten minutes, by the network"
 if [ "$(cat "$venv/.torch")" = cpu ] && ! "$venv/bin/python" -c 'import importlib.metadata as m; m.version("torch")' 2>/dev/null; then
 	# asked once and not for long, since nothing hangs on it
 	if install --no-deps --index-url "$index" --retries 0 --timeout 10 "$(grep '^torch==' "$lock")" 2>/dev/null; then
@@ -85,5 +102,6 @@ if [ "$(cat "$venv/.torch")" = cpu ] && ! "$venv/bin/python" -c 'import importli
 	fi
 fi
 install --requirement "$lock"
+say "  compiling them"
 PYTHONWARNINGS=ignore "$venv/bin/python" -m compileall -qq -j 0 "$venv/lib" || true
 touch "$venv/.complete"

@@ -206,6 +206,8 @@ def become(request: dict, streams: list[int]) -> tuple[str, list[str]]:
     os.environ.clear()
     os.environ.update(request["environment"])
     sys.path[0] = request["folder"]
+    # folders that the server was not started with
+    sys.path[1:1] = [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder and folder not in sys.path]
     np.random.seed()  # as in a new process; Python's own generator sees to itself
     if request["module"] == "snakemake" and "CROSSGAP_WARM" in os.environ:
         sys.executable = python()  # with which it starts itself for a rule that is written in Python

@@ -33,6 +33,7 @@ from workflow_scripts.report.predictors import predictors
 from workflow_scripts.report.published import published, updates_needed
 from workflow_scripts.report.ran import too_long
 from workflow_scripts.report.shown import parts_of
+from workflow_scripts.report.so_far import SoFar
 from workflow_scripts.report.study import Study, configured, digits, signed
 from workflow_scripts.report.zero_shot import directions, zero_shot
 from workflow_scripts.run.config import Config, read
@@ -80,14 +81,19 @@ def main(
 def write_report(
     results: Path,
     html: Path,
-    scores: Path,
+    scores: Path | None,
     settings: Config,
     pages: tuple[Path, ...] = (),
     tables: tuple[Path, ...] = (),
     translations: Path | None = None,
+    so_far: SoFar | None = None,
 ) -> None:
-    """Does the work of `main`, with a configuration that is already loaded."""
+    """Does the work of `main`, with a configuration that is already loaded.
+
+    Of a run that is not finished, `so_far` says what is there and what is not; parts that lack a file are then awaited, not failed.
+    """
     studies = [configured(results, name, settings) for name in settings.run.experiments]
+    studies = [so_far.of(each) for each in studies] if so_far else studies
     sections = [section(each) for each in studies]
     if all(part["failed"].keys() == part["titles"].keys() for part in sections):
         raise InputError(f"no part of the report can be made: {next(iter(sections[0]['failed'].values()))}")
@@ -113,7 +119,8 @@ def write_report(
         "titles": insides.titles(),
         "cost": cost(results),
         "data": acquired(results, settings),
-        "provenance": provenances(results, read_for_it),
+        "provenance": provenances(results, [path for path in read_for_it if path.is_relative_to(results)]),
+        "so_far": so_far,
     }
     if pages:
         links = {each.name: f"{path.parent.relative_to(html.parent)}/{path.name}" for each, path in zip(studies, pages, strict=True)}
@@ -130,7 +137,8 @@ def write_report(
                 )
     with atomic(html) as file:
         file.write(page.render(experiments=[] if pages else sections, linked=links if pages else {}, back="", **common))
-    write_table(scores, SCORES_HEADER, (row for part in sections for row in score_rows(part)))
+    if scores:
+        write_table(scores, SCORES_HEADER, (row for part in sections for row in score_rows(part)))
     own = {
         "comparisons": (COMPARISONS_HEADER, (row for part in sections for row in comparison_rows(part))),
         "transfer": (transfers.HEADER, transfers.rows(transferred)),

@@ -58,7 +58,7 @@ def measures(study: Study, over_seeds: Rows) -> Rows:
     # COMET is tested over all seeds together only; with a single seed that is the test of the seed
     all_seeds = {(r["testset"], r["arm"], r["metric"]): r for r in over_seeds if r["other"] == study.baseline and len(study.seeds) == 1}
     for testset, seed in itertools.product(study.tested, study.seeds):
-        systems = study.json(study.run / "significance" / f"{testset}.seed{seed}.json")["systems"]
+        systems = study.json(study.tests / "significance" / f"{testset}.seed{seed}.json")["systems"]
         baseline: dict[str, float] = {}
         for arm in study.arms:
             for metric, score in measured(study, testset, arm, seed).items():
@@ -108,7 +108,7 @@ def failures(study: Study) -> list[str]:
         if reason := comet_scores(study, testset, arm, seed)["reason"]:
             reasons.setdefault(reason, []).append(f"COMET of {arm} on {testset}, seed {seed}")
     for testset in study.tested:
-        for name, reason in study.json(study.run / "significance" / f"{testset}.json").get("failed", {}).items():
+        for name, reason in study.json(study.tests / "significance" / f"{testset}.json").get("failed", {}).items():
             reasons.setdefault(reason, []).append(f"tests of {name} on {testset}")
     return [f"{', '.join(what)}: {reason}" for reason, what in reasons.items()]
 
@@ -139,7 +139,7 @@ def unread_sources(study: Study) -> list[str]:
 
 def covers(study: Study) -> str:
     """What the tests over all seeds cover, in the words of their own file."""
-    return study.json(study.run / "significance" / f"{study.testsets[0]}.json")["covers"]
+    return study.json(study.tests / "significance" / f"{study.testsets[0]}.json")["covers"]
 
 
 def told_of(study: Study, rows: Rows) -> list[str]:
@@ -158,7 +158,7 @@ def differences(study: Study) -> Rows:
     """A row per test set, metric and pair of arms: the difference over all seeds with its interval and p."""
     rows = []
     for testset in study.tested:
-        rows += [{"testset": testset, **row} for row in study.json(study.run / "significance" / f"{testset}.json")["pairs"]]
+        rows += [{"testset": testset, **row} for row in study.json(study.tests / "significance" / f"{testset}.json")["pairs"]]
     against_baseline = [row for row in rows if row["other"] == study.baseline]
     for row in rows:
         row["p_single"] = row["p"]

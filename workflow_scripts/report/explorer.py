@@ -73,9 +73,10 @@ def sentences(study: Study, testset: str) -> dict[str, Any]:
     }
 
 
-def hypothesis_file(study: Study, arm: str, testset: str) -> Path:
-    """Where an arm's outputs for a test set are, with the first seed."""
-    return (study.seed(arm) / "predictions" if study.generated else study.seed(arm)) / f"{testset}.hyp"
+def hypothesis_file(study: Study, arm: str, testset: str, seed: int | None = None) -> Path:
+    """Where an arm's outputs for a test set are, with `seed` or with the first seed."""
+    folder = study.seed(arm, seed)
+    return (folder / "predictions" if study.generated else folder) / f"{testset}.hyp"
 
 
 def ngrams(references: list[str], mine: list[str], theirs: list[str], code: str) -> list[tuple[str, int, int]]:

@@ -71,7 +71,7 @@ def language_names(study: Study, testset: str) -> str:
 
 def scores(study: Study) -> dict[str, Any]:
     """The data of the part "Scores" (or "Accuracy"), and of the page's first box."""
-    tested = study.json(study.run / "significance.json")
+    tested = study.json(study.tests / "significance.json")
     metric = measure(study).metric
     over_seeds = [{**row, "metric": metric, "family": family(row["testset"])} for row in tested["pairs"] if row["seed"] is None]
     for row in over_seeds:

@@ -44,6 +44,8 @@ class Study:
     """Test set → what it reads: acquired data by their name under `data`, any other text by its files. The key "" is the text of the
     distances."""
     run: Path
+    tests: Path
+    """The folder of the tests of significance: that of the run."""
     corpus: Path
     lexicon: Path | None
     """The folder of the experiment's lexicon, or of the first one that a phase names; of a task with labels, that of all its dictionaries.
@@ -248,6 +250,7 @@ def _of_any_text(results: Path, name: str, settings: Config) -> dict[str, Any]:
         "arms": {arm: arm_phases(settings, chosen, arm) for arm in arms_of(settings, chosen)},
         "seeds": seeds_of(settings, chosen),
         "run": under(results, paths.experiment_folder(name)),
+        "tests": under(results, paths.experiment_folder(name)),
         "backbones": {arm: backbone_of(settings, chosen, arm) for arm in arms_of(settings, chosen)},
         "noised": results / "codeswitch" / name,
         "pretraining": {arm: pretraining_tokens(settings, chosen, arm) for arm in arms_of(settings, chosen)},

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from workflow_scripts import registry
+from workflow_scripts.run.processes import as_called
 from workflow_scripts.tasks.entry import task_of
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ def digest(logs: Sequence[str], arguments: Sequence[str], config: "Config | None
 
     `logs` are Snakemake's log files, `arguments` is what it was called with, `config` is what it was configured with.
     """
+    arguments = as_called(arguments)
     failed = failures("".join(Path(log).read_text(encoding="utf-8", errors="replace") for log in logs))
     parts = [f"──── {len(failed)} job{'s' if len(failed) > 1 else ''} failed ────" if failed else "──── the run stopped ────"]
     parts += [section(failure, arguments, config) for failure in failed[:_MOST]]

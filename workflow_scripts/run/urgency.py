@@ -7,16 +7,10 @@ first, with the first seed before the others: text, lexicon, trainings, decoding
 
 from workflow_scripts.run.config import Config
 from workflow_scripts.run.inputs import Wildcards
+from workflow_scripts.run.schedule import ANSWER, MEASURING, SHARED, TRAINING
 from workflow_scripts.tasks.experiment import arm_phases, arms_of, seeds_of, trains
 
-SHARED = 20
-"""Of what all trainings wait for: backbones, word vectors, lexicons."""
-ANSWER = 10
-"""Of what the first answer needs. With the first seed it is one more."""
-TRAINING = 5
-"""Of the other trainings, and of the text that they restore."""
-MEASURING = 0
-"""Of what no training waits for."""
+__all__ = ["SHARED"]  # for rules
 
 
 def first_arms(config: Config, experiment: str) -> list[str]:

@@ -1,0 +1,89 @@
+"""What is said before a run, every minute, and at its end."""
+
+import pytest
+from test_outcomes import HEAD, put
+
+from workflow_scripts.run import lines
+from workflow_scripts.run.schedule import Job, Run
+
+
+def a_run(folder, *jobs):
+    return Run(folder, jobs={job.key: job for job in jobs}, pace=10.0, cores=2)
+
+
+def training(arm, **changes):
+    return Job("finetune", {"experiment": "help-de-en", "arm": arm, "seed": "1"}, outputs=[arm], **changes)
+
+
+def arms(**of_csr):
+    return [
+        training("finetune", priority=11, work=6000),
+        training("csr", priority=11, **{"work": 6000, **of_csr}),
+        training("mask", work=6000),
+    ]
+
+
+def test_it_says_what_it_will_do(tmp_path):
+    said = [*lines.announced(a_run(tmp_path, *arms()))]
+    assert said[0].startswith("help-de-en: 3 arms (csr, finetune, mask) to train, then to translate")
+    assert any("results/report.html" in line for line in said)
+    assert next(lines.announced(a_run(tmp_path, Job("corpus"), Job("all")))) == "to do: cleaning the text"
+    assert [*lines.announced(Run())] == []
+
+
+def test_progress_is_a_share_of_the_time(tmp_path):
+    run = a_run(tmp_path, *arms(begun=100.0, updates=(50, 100)), Job("of_a_new_kind", begun=100.0))
+    # of two cores both are taken: 300 seconds until csr has ended, then finetune and mask side by side, 600 seconds
+    said = lines.line_about(run, 400.0, began=100.0)
+    assert said.startswith("25 %, 15 minutes left. csr: finetuning, 50 of 100 updates; of a new kind")
+    assert "of" not in lines.line_about(a_run(tmp_path, Job("head_finetune", {"arm": "x"}, begun=1.0)), 2.0, 1.0)
+
+
+ROWS = [
+    ("csr", "finetune", "3.1", "2.0", "4.0"),
+    ("mask", "finetune", "2.0", "1.0", "3.0"),
+    ("mask", "csr", "-1.1", "-2.0", "-0.5"),
+    ("random", "mask", "0.1", "-1", "1"),
+]
+
+
+def test_the_method_is_compared_with_the_baseline_and_with_its_controls(tmp_path):
+    rows = [
+        {
+            "experiment": "help-de-en",
+            "arm": arm,
+            "other": other,
+            "difference": gap,
+            "low": low,
+            "high": high,
+            "seeds_low": "",
+            "seeds_high": "",
+        }
+        for arm, other, gap, low, high in ROWS
+    ]
+    found = [*lines.asked(a_run(tmp_path, *arms()), rows)]
+    assert [(row["arm"], row["other"]) for row in found] == [("csr", "finetune"), ("mask", "finetune"), ("csr", "mask")]
+    assert (found[2]["difference"], found[2]["low"], found[2]["high"]) == ("1.1", "0.5", "2.0")
+
+
+def test_the_end_has_the_answer_the_files_and_what_to_do_next(tmp_path):
+    run = a_run(tmp_path, *arms(), Job("report"))
+    row = "help-de-en\tpages\tBLEU\tcsr\tfinetune\t1\t3.12\t2.1\t4.0\t\t\t0.0003\t0.0001\n"
+    put(tmp_path / "results/comparisons.tsv", HEAD + row)
+    said = [*lines.ended(run, 754.3, 0, ["--cores", "all"])]
+    assert said[0] == "all done in 12:34" and "The answer: csr − finetune +3.1 BLEU (95 % +2.1 to +4.0, p < 0.001)." in said
+    assert "That is more than chance on these sentences; another training may differ." in said
+    assert "            snakemake --cores all --config 'run={seeds: [1, 2, 3]}'" in said
+    put(tmp_path / "results/comparisons.tsv", HEAD + row.replace("\t1\t3.12", "\t3\t3.12"))
+    assert not any("seeds: [" in line for line in lines.ended(run, 754.3, 0, []))
+    assert [*lines.ended(Run(), 1.0, 0, [])] == ["nothing to be done: everything is there already"]
+
+
+def test_times_in_words():
+    assert [lines.rounded(s) for s in (20, 89, 600, 7300, 90_000)] == ["1 minute", "1 minute", "10 minutes", "2.0 hours", "25 hours"]
+    assert [lines.clock(s) for s in (5, 754.3, 3725)] == [" 0:05", "12:34", "1:02:05"]
+
+
+@pytest.mark.parametrize("said", ["a\n──── 1 job failed ────\nb\n\nWhat is finished stays, and so on.\nc\n", "x\n\ny\n"])
+def test_the_reason_is_the_digest_or_the_last_lines(said):
+    assert lines.reason(said) in ("──── 1 job failed ────\nb\n\nWhat is finished stays, and so on.", "x\ny")

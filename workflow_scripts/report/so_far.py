@@ -1,0 +1,135 @@
+"""so_far: the report's page on a run that is not finished, made of the arms that have their scores.
+
+    python -m workflow_scripts.report.so_far --results results
+
+writes `results/report.html`, which the finished run's page takes the place of. `progress` calls it whenever an arm has its scores; it can
+be called by hand at any time. It is no job of Snakemake: there a job runs once, and what it makes is its own.
+
+The run is taken for one with fewer arms: those that have their scores, with the seeds that all of them have. Their tests of significance
+are computed here, with fewer resamples than those of the finished run. Parts that lack a file are left for later.
+"""
+
+import copy
+import tempfile
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from workflow_scripts.evidence import significance
+from workflow_scripts.report.explorer import hypothesis_file
+from workflow_scripts.report.study import Study, configured, under
+from workflow_scripts.run.config import Config, read
+from workflow_scripts.run.urgency import first_arms
+from workflow_scripts.stage import InputError, read_json, run, write_json
+from workflow_scripts.tasks.entry import task_of
+from workflow_scripts.tasks.experiment import arms_of, seeds_of, trains
+
+RESAMPLES = 2000
+"""At most so many resamples of the tests."""
+
+
+@dataclass
+class SoFar:
+    """What is known of an unfinished run."""
+
+    tests: Path
+    """The folder in which tests of the arms that are there lie, as they do under `runs/` in the results."""
+    missing: dict[str, list[str]]
+    """Experiment → arms that are not on the page yet."""
+    doing: list[str] = field(default_factory=list)
+    """What is being done, in words."""
+    left: float | None = None
+    """Seconds that the run still takes; None where that is not known."""
+    at: str = ""
+    """When all this was so."""
+
+    def of(self, study: Study) -> Study:
+        """The experiment with the tests of the arms that are there."""
+        return replace(study, tests=self.tests / study.name)
+
+
+def main(results: Path, html: Path | None = None, *, state: Path | None = None, comparisons: Path | None = None) -> None:
+    """Write the page to `html`, by default `report.html` in the folder of the results.
+
+    `state` says what the run is doing (`progress.state_of`); `comparisons` is a table of every two arms to write as well. Raises
+    `InputError` where no arm has its scores yet.
+    """
+    from workflow_scripts.report.__main__ import write_report
+
+    said = read_json(state) if state else {"missing": [], "doing": [], "left": None}
+    config = read(results / "configuration.json")
+    shown = of_what_is_there(results, config, {(name, arm) for name, arm in said["missing"]})
+    if not shown.run.experiments:
+        raise InputError(f"{results}: no arm has its scores yet; the page can be made when the baseline has them")
+    all_arms = {name: arms_of(config, config.experiments[name]) for name in config.run.experiments}
+    there = {name: arms_of(shown, shown.experiments[name]) for name in shown.run.experiments}
+    missing = {name: lacking for name, arms in all_arms.items() if (lacking := [arm for arm in arms if arm not in there.get(name, [])])}
+    with tempfile.TemporaryDirectory() as scratch:
+        so_far = SoFar(Path(scratch), missing, said["doing"], said["left"], f"{datetime.now():%H:%M}")
+        for name in shown.run.experiments:
+            compute_tests(configured(results, name, shown), so_far.tests / name)
+        tables = (comparisons,) if comparisons else ()
+        write_report(results, html or results / "report.html", None, shown, tables=tables, so_far=so_far)
+
+
+def of_what_is_there(results: Path, config: Config, missing: set[tuple[str, str]]) -> Config:
+    """The configuration with the experiments, arms and seeds alone that have their scores; `missing` are arms that are being made anew."""
+    shown = copy.copy(config)
+    shown.run = copy.copy(config.run)
+    shown.run.transfer, shown.run.analyses = None, []
+    arms: dict[str, list[str]] = {}
+    seeds: dict[str, list[int]] = {}
+    for name in config.run.experiments:
+        chosen = config.experiments[name]
+        if not trains(chosen):
+            continue
+        there = {
+            (arm, seed)
+            for arm in arms_of(config, chosen)
+            for seed in seeds_of(config, chosen)
+            if (name, arm) not in missing and has_scores(results, config, name, arm, seed)
+        }
+        baseline, *others = first_arms(config, name)
+        with_both = [seed for seed in seeds_of(config, chosen) if {(arm, seed) for arm in (baseline, *others)} <= there]
+        shared = with_both or [seed for seed in seeds_of(config, chosen) if (baseline, seed) in there]
+        if shared:
+            seeds[name] = shared
+            arms[name] = [arm for arm in arms_of(config, chosen) if {(arm, seed) for seed in shared} <= there]
+    shown.run.experiments = list(arms)
+    shown.run.arms = [arm for arm in config.run.arms if any(arm in some for some in arms.values())]
+    # an experiment may lack an arm that another has
+    shown.experiments = {
+        name: replace(config.experiments[name], arms=arms[name], seeds=seeds[name]) if name in arms else block
+        for name, block in config.experiments.items()
+    }
+    return shown
+
+
+def has_scores(results: Path, config: Config, name: str, arm: str, seed: int) -> bool:
+    """Whether all scores of an arm's run are there."""
+    files = task_of(config.experiments[name]).results(config, name)
+    mine = [file for file in files if f"/{name}/{arm}/seed{seed}/" in file and file.endswith((".scores.json", "/predictions"))]
+    return bool(mine) and all(under(results, file).exists() for file in mine)
+
+
+def compute_tests(study: Study, folder: Path) -> None:
+    """Write the tests of an experiment's arms into `folder`, as those of a finished run lie in the experiment's."""
+    if study.labelled:
+        write_json(folder / "significance.json", {"pairs": [], "covers": {"seeds": significance.COVERS["seed"]}})
+        return
+    settings: Any = replace(study.settings.scores, samples=min(study.settings.scores.samples, RESAMPLES))
+    arms = tuple(study.arms)
+    for testset in study.tested:
+        references = study.corpus / study.sides(testset)[1][1]
+        systems = {(arm, seed): hypothesis_file(study, arm, testset, seed) for arm in arms for seed in study.seeds}
+        given = {"names": arms, "language": study.target, "settings": settings}
+        for seed in study.seeds:
+            mine = tuple(systems[arm, seed] for arm in arms)
+            significance.per_seed(mine, references, folder / f"significance/{testset}.seed{seed}.json", seed=seed, **given)
+        output = folder / f"significance/{testset}.json"
+        significance.over_seeds(tuple(systems.values()), references, output, seeds=tuple(study.seeds), **given)
+
+
+if __name__ == "__main__":
+    run(main)

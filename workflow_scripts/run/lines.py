@@ -1,0 +1,130 @@
+"""lines: what `progress` says before a run, every minute, and at its end. It needs the standard library alone."""
+
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from workflow_scripts.run import outcomes
+from workflow_scripts.run.schedule import ANSWER, Run, time_left
+
+LOG = Path("results/logs/snakemake.log")
+"""Snakemake's own words, in the folder of the run."""
+WIDTH = 100
+"""Characters of a line."""
+
+
+def announced(run: Run) -> Iterator[str]:
+    """What the run will do, before it begins."""
+    jobs = [job for job in run.jobs.values() if job.rule != "all"]
+    if not jobs:
+        return
+    trained = [job for job in jobs if job.rule.endswith("finetune")]
+    experiments, arms, seeds = (
+        sorted({job.wildcards[key] for job in trained if key in job.wildcards}) for key in ("experiment", "arm", "seed")
+    )
+    if arms:
+        where = f"{experiments[0]}: " if len(experiments) == 1 else f"{len(experiments)} experiments: " if experiments else ""
+        each = f", with {len(seeds)} seeds each" if len(seeds) > 1 else ""
+        ways = f"{len(arms)} arms ({', '.join(arms)})" if len(arms) > 1 else arms[0]
+        yield from wrapped(f"{where}{ways} to train{each}, then to translate or answer with, to score and to test")
+    else:
+        kinds = dict.fromkeys(outcomes.DOING.get(job.rule, job.rule.replace("_", " ")) for job in jobs)
+        yield textwrap.shorten(f"to do: {', '.join(kinds)}", WIDTH, placeholder=" …")
+    yield f"the page, from the first arm on: {run.folder / 'results/report.html'}"
+    yield f"Snakemake's own words: {run.folder / LOG} (VERBOSE=1 shows them here)"
+
+
+def wrapped(line: str) -> list[str]:
+    """A line in lines of at most `WIDTH` characters."""
+    return textwrap.wrap(line, WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def line_about(run: Run, now: float, began: float) -> str:
+    """One line: the share of the time that has passed, the time that is left, and what is being done."""
+    jobs = [*run.jobs.values()]
+    doing = list(dict.fromkeys(outcomes.doing(job, jobs) for job in sorted(run.running, key=lambda job: -job.work) if job.rule != "all"))
+    shown = "; ".join(doing[:2]) + (f"; and {len(doing) - 2} more" if len(doing) > 2 else "")
+    left = time_left(run, now)
+    if left is None:
+        return shown
+    share = (now - began) / max(now - began + left, 1.0)
+    return f"{share:.0%}, {rounded(left)} left. {shown}".replace("%", " %", 1)
+
+
+def ended(run: Run, passed: float, status: int, arguments: Sequence[str]) -> Iterator[str]:
+    """The last lines: the answer, the files and what to do next; or why the run stopped. `passed` are seconds."""
+    if status:
+        log = run.folder / LOG
+        yield reason(log.read_text(encoding="utf-8", errors="replace"))
+        done = f", {run.done} of {len(run.jobs)} jobs done" if run.jobs else ""
+        yield f"stopped after {clock(passed).strip()} with exit status {status}{done}; see {log}"
+        return
+    if not run.jobs:
+        yield "nothing to be done: everything is there already"
+        return
+    yield f"all done in {clock(passed).strip()}"
+    results = run.folder / "results"
+    rows = [*asked(run, outcomes.answers(results / "comparisons.tsv"))] if any(job.rule == "report" for job in run.jobs.values()) else []
+    if rows:
+        yield ""
+        yield from wrapped(f"The answer: {outcomes.answer_line(rows[0])}.")
+        yield from wrapped(f"That is {outcomes.verdict(rows[0])}.")
+        yield f"The page:   {results / 'report.html'} (all sentences: {results / 'translations'})"
+        yield f"The table:  {results / 'scores.tsv'}"
+        yield from next_steps(rows[0], arguments)
+
+
+def next_steps(row: dict[str, str], arguments: Sequence[str]) -> Iterator[str]:
+    """What to do after a run."""
+    if row["seeds"] == "1" and not any(word.startswith("run=") for word in arguments):
+        yield "Next:       two more seeds tell whether another training gives the same, in twice this time:"
+        yield f"            snakemake {' '.join(arguments)} --config 'run={{seeds: [1, 2, 3]}}'"
+    yield "Your text:  README.md, “Your own data”"
+
+
+def rounded(seconds: float) -> str:
+    """A time in words, no more exact than an estimate is."""
+    minutes = max(1, round(seconds / 60))
+    if minutes < 120:
+        return f"{minutes} minute{'s' if minutes > 1 else ''}"
+    return f"{seconds / 3600:.1f} hours" if seconds < 36_000 else f"{seconds / 3600:.0f} hours"
+
+
+def clock(seconds: float) -> str:
+    """Minutes and seconds, with hours where there are any."""
+    hours, rest = divmod(int(seconds), 3600)
+    return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60:2}:{rest % 60:02}"
+
+
+_DIGEST = re.compile(r"^──── .*(?:\n.*)*?(?:\nWhat is finished stays.*|\Z)", flags=re.MULTILINE)
+
+
+def reason(said: str) -> str:
+    """Why a run stopped: the digest (`run/digest.py`) if there is one, otherwise the last lines."""
+    found = _DIGEST.findall(said)
+    return found[-1] if found else "\n".join([line for line in said.splitlines() if line.strip()][-30:])
+
+
+def asked(run: Run, rows: Iterable[dict[str, str]]) -> Iterator[dict[str, str]]:
+    """Of comparisons of every two arms those that a run is made for: with the baseline, and of its method with the controls.
+
+    Of each experiment the first row compares with the baseline. The method is the other arm that the first answer needs.
+    """
+    urgent = [job for job in run.jobs.values() if job.priority >= ANSWER and "arm" in job.wildcards]
+    first = {(job.wildcards["experiment"], job.wildcards["arm"]) for job in urgent}
+    baselines: dict[str, str] = {}
+    for row in rows:
+        baseline = baselines.setdefault(row["experiment"], row["other"])
+        arm, other = ((row["experiment"], row[side]) in first for side in ("arm", "other"))
+        if row["other"] == baseline or arm:
+            yield row
+        elif other:
+            yield turned(row)
+
+
+def turned(row: dict[str, str]) -> dict[str, str]:
+    """The comparison the other way round."""
+    negative = {name: str(-float(row[name])) if row[name] else "" for name in ("difference", "low", "high", "seeds_low", "seeds_high")}
+    ends = {"low": negative["high"], "high": negative["low"], "seeds_low": negative["seeds_high"], "seeds_high": negative["seeds_low"]}
+    return {**row, **negative, **ends, "arm": row["other"], "other": row["arm"]}

@@ -1,0 +1,319 @@
+"""schedule: what a run of Snakemake has done, is doing and has still to do, by its events; and how long the rest will take.
+
+Events are what the logger plugin in `plugin/` writes. A dry run gives all jobs with their inputs and outputs, so that it is known which
+wait for which. What a job takes is known from others of its rule that have ended, or by the demo; what a training takes, from its tokens
+and from the speed of trainings, measured beforehand (`pace`) or read from their logs. The jobs are then laid out on the cores in the order
+of their priorities, as Snakemake does. It needs the standard library alone.
+"""
+
+import heapq
+import json
+import os
+import re
+import shlex
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+# priorities of jobs; `urgency` says which job has which
+SHARED = 20
+"""Of what all trainings wait for: backbones, word vectors, lexicons."""
+ANSWER = 10
+"""Of what the first answer needs. With the first seed it is one more."""
+TRAINING = 5
+"""Of the other trainings, and of the text that they restore."""
+MEASURING = 0
+"""Of what no training waits for."""
+
+Key = tuple[str, tuple[tuple[str, str], ...]]
+"""A job by its rule and wildcards; its number is another one in the plan and in the run."""
+
+
+@dataclass
+class Job:
+    """A job of Snakemake."""
+
+    rule: str
+    wildcards: dict[str, str] = field(default_factory=dict)
+    inputs: list[str] = field(default_factory=list)
+    outputs: list[str] = field(default_factory=list)
+    log: str = ""
+    cores: int = 1
+    gpus: int = 0
+    priority: int = 0
+    settings: dict[str, Any] = field(default_factory=dict)
+    """The settings in its command."""
+    work: int = 0
+    """Of a training whose updates are known beforehand: the tokens that it reads, updates × tokens of an update."""
+    begun: float = 0.0
+    """Seconds since the epoch; 0 while it waits."""
+    ended: float = 0.0
+    """0 until it has ended."""
+    updates: tuple[int, int] | None = None
+    """Of a training under way: updates done, and planned."""
+    seen: list[tuple[float, float]] = field(default_factory=list)
+    """Of a training under way: when its log was read, and tokens that had been read by then."""
+
+    @property
+    def key(self) -> Key:
+        """What the job has in the plan as well as in the run."""
+        return self.rule, tuple(sorted(self.wildcards.items()))
+
+    @property
+    def work_left(self) -> float:
+        """Tokens that are still to be read."""
+        return self.work * (1 - self.updates[0] / self.updates[1]) if self.updates else self.work
+
+
+@dataclass
+class Run:
+    """What is known of a run, from the events so far."""
+
+    folder: Path = Path()
+    """Where it is."""
+    jobs: dict[Key, Job] = field(default_factory=dict)
+    """All jobs of the plan."""
+    numbers: dict[int, Key] = field(default_factory=dict)
+    """Snakemake's number of each job that has begun."""
+    cores: int = 1
+    """How many cores, or places on the cluster, there are."""
+    gpus: int | None = None
+    """How many GPUs all jobs share; None where Snakemake counts none."""
+    pace: float = 0.0
+    """Tokens per second of one training, as measured beforehand; 0 where it was not."""
+    failed: int = 0
+    """Jobs that failed."""
+
+    @property
+    def running(self) -> list[Job]:
+        """Jobs under way."""
+        return [job for job in self.jobs.values() if job.begun and not job.ended]
+
+    @property
+    def done(self) -> int:
+        """How many jobs have ended."""
+        return sum(bool(job.ended) for job in self.jobs.values())
+
+
+# ---------------------------------------------------------------------------------------------
+# events
+
+
+def planned(lines: Iterable[str], folder: Path = Path()) -> Run:
+    """The run that the events of a dry run describe."""
+    run = Run(folder)
+    for event in map(json.loads, lines):
+        if event["event"] == "job_info":
+            job = job_of(event, folder)
+            run.jobs[job.key] = job
+    return run
+
+
+def job_of(event: dict[str, Any], folder: Path) -> Job:
+    """The job that an event describes."""
+    log, resources = (event.get("log") or [""])[0], event.get("resources", {})
+    settings = settings_of(event.get("shellcmd") or "")
+    priority = event.get("priority", 0)
+    return Job(
+        event["rule_name"],
+        {name: str(value) for name, value in event.get("wildcards", {}).items()},
+        event.get("input", []),
+        event.get("output", []),
+        str(folder / log) if log else "",
+        cores=event.get("threads", 1),
+        gpus=resources.get("gpu", 0),
+        priority=priority if isinstance(priority, int) else 1000,
+        settings=settings,
+        work=work_of(event["rule_name"], settings),
+    )
+
+
+def settings_of(command: str) -> dict[str, Any]:
+    """The settings that a command hands over as JSON; nothing where it has none."""
+    try:
+        words = shlex.split(command)
+        found = json.loads(words[words.index("--settings") + 1])
+    except (ValueError, IndexError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def work_of(rule: str, settings: dict[str, Any]) -> int:
+    """The tokens that a training reads; 0 of any other job, of trainings that count epochs, and of backbones that are there already."""
+    block: Any = settings
+    if rule == "backbone":
+        block = settings.get(settings.get("kind", "")) or {}
+        block = {} if block.get("ready") else block.get("training", {})
+    updates, tokens = block.get("updates"), block.get("batch_tokens")
+    return updates * tokens if isinstance(updates, int) and isinstance(tokens, int) else 0
+
+
+def take(run: Run, event: dict[str, Any]) -> Job | None:
+    """Note an event of the run; returns the job that it begins or ends, if it does."""
+    kind, now = event["event"], event["time"]
+    if kind == "job_info":
+        job = job_of(event, run.folder)
+        job = run.jobs.setdefault(job.key, job)
+        job.begun, job.ended, job.updates, job.seen = now, 0.0, None, []
+        run.numbers[event["jobid"]] = job.key
+        return job
+    if kind == "job_finished" and (key := run.numbers.get(event["job_id"])):
+        run.jobs[key].ended = now
+        return run.jobs[key]
+    if kind == "job_error" and (key := run.numbers.pop(event["jobid"], None)):
+        run.jobs[key].begun = 0.0
+        run.failed += 1
+    if kind == "resources_info":
+        run.cores = event.get("cores") or event.get("nodes") or run.cores
+        if gpus := re.search(r"Provided resources:.*\bgpu=\D*(\d+)", event.get("msg") or ""):
+            run.gpus = int(gpus[1])
+    return None
+
+
+# ---------------------------------------------------------------------------------------------
+# what trainings say
+
+_PROGRESS = re.compile(r"^update (\d+)/(\d+) ", flags=re.MULTILINE)
+RECENT = 150.0
+"""Seconds over which the speed of a training is measured, so that it follows the machine's load."""
+
+
+def look_at_trainings(run: Run, now: float) -> None:
+    """Read how far the trainings under way are, from the ends of their logs."""
+    for job in run.running:
+        if (job.work or job.rule.endswith("finetune")) and (last := last_update(job)):
+            job.updates = last
+            note_speed(job, now)
+
+
+def note_speed(job: Job, now: float) -> None:
+    """Remember how far a training is; what was `RECENT` is kept."""
+    done = job.work - job.work_left
+    if not job.seen or done > job.seen[-1][1]:
+        job.seen.append((now, done))
+    while len(job.seen) > 2 and job.seen[1][0] < now - RECENT:
+        del job.seen[0]
+
+
+def last_update(job: Job) -> tuple[int, int] | None:
+    """Updates done and planned, by the training's log; None if it has not said."""
+    try:
+        if os.path.getmtime(job.log) < job.begun - 1:
+            return None  # the log of an earlier run
+        with open(job.log, "rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - (1 << 14)))
+            found = _PROGRESS.findall(file.read().decode("utf-8", "replace"))
+    except OSError:
+        return None
+    return (int(found[-1][0]), int(found[-1][1])) if found else None
+
+
+def speed(run: Run) -> float:
+    """Tokens per second of one training: of those under way, else of those that have ended, else as measured beforehand; 0 if unknown.
+
+    A training is believed once it has run for a while.
+    """
+    rates = [
+        (job.seen[-1][1] - job.seen[0][1]) / (job.seen[-1][0] - job.seen[0][0])
+        for job in run.running
+        if len(job.seen) > 1 and job.seen[-1][0] - job.seen[0][0] >= LEAST
+    ]
+    ended = [job.work / (job.ended - job.begun) for job in run.jobs.values() if job.work and job.ended > job.begun]
+    found = rates or ended[-2:]
+    return sum(found) / len(found) if found else run.pace
+
+
+LEAST = 20.0
+"""Seconds of training that tell its speed."""
+
+
+# ---------------------------------------------------------------------------------------------
+# how long it takes
+
+USUAL = {
+    **{"held_out": 3, "corpus": 7, "embeddings": 75, "mapping": 30, "lexicon": 12, "codeswitch": 15, "backbone": 8, "frequencies": 3},
+    **{"decoding": 20, "scores": 4, "word_accuracy": 4, "representation": 12, "representation_backbone": 12, "report": 30},
+    **{"significance": 40, "significance_over_seeds": 60, "labelled": 5, "head_prediction": 20, "generation_decoding": 30},
+}
+"""Rule → seconds of processor time that a job takes in the demo; others take `OTHER`."""
+OTHER = 5.0
+DEMO = 6000.0
+"""Tokens per second of a training, where these were measured."""
+
+
+def time_left(run: Run, now: float, until: Callable[[Job], bool] = lambda job: True) -> float | None:
+    """Seconds until all jobs for which `until` holds have ended; None where that cannot be known.
+
+    The jobs are laid out on cores and GPUs by their priority, each as soon as those that it waits for have ended.
+    """
+    rate = speed(run)
+    unknown = [job for job in run.jobs.values() if job.rule.endswith("finetune") and not job.work and not job.ended]
+    if unknown or (not rate and any(job.work for job in run.jobs.values())):
+        return None
+    takes = seconds_of_rules(run, rate)
+    open_jobs = {key: job for key, job in run.jobs.items() if not job.ended}
+    made_by = {output: key for key, job in open_jobs.items() for output in job.outputs}
+    waits = {key: {maker for name in job.inputs if (maker := _maker(made_by, name)) and maker != key} for key, job in open_jobs.items()}
+    ends: list[tuple[float, int, Key]] = []
+    last, clock = 0.0, 0.0
+    free, free_gpus = run.cores, run.gpus
+    waiting = {}
+    for place, (key, job) in enumerate(open_jobs.items()):
+        if job.begun:
+            heapq.heappush(ends, (still_takes(job, takes, rate, now), place, key))
+            free -= min(job.cores, run.cores)
+            free_gpus = None if free_gpus is None else free_gpus - job.gpus
+        else:
+            waiting[key] = place
+    while ends or waiting:
+        for key in sorted((key for key in waiting if not waits[key]), key=lambda key: (-open_jobs[key].priority, waiting[key])):
+            job = open_jobs[key]
+            needed = min(job.cores, run.cores)
+            if needed <= free and (free_gpus is None or job.gpus <= max(free_gpus, 0)):
+                heapq.heappush(ends, (clock + still_takes(job, takes, rate, now), waiting.pop(key), key))
+                free -= needed
+                free_gpus = None if free_gpus is None else free_gpus - job.gpus
+        if not ends:
+            break  # the rest waits for something that nobody makes
+        clock, _, ended = heapq.heappop(ends)
+        job = open_jobs[ended]
+        free += min(job.cores, run.cores)
+        free_gpus = None if free_gpus is None else free_gpus + job.gpus
+        for others in waits.values():
+            others.discard(ended)
+        last = clock if until(job) else last
+    return last
+
+
+def _maker(made_by: dict[str, Key], name: str) -> Key | None:
+    """The job that makes a file, or a folder that it is in."""
+    while name and name not in made_by and os.path.dirname(name) != name:
+        name = os.path.dirname(name)
+    return made_by.get(name)
+
+
+def seconds_of_rules(run: Run, rate: float) -> dict[str, float]:
+    """What a job of each rule takes here: the mean of those that have ended, else as in the demo, as much slower as this machine is."""
+    ended = [job for job in run.jobs.values() if job.ended > job.begun > 0 and not job.work]
+    usual = sum(USUAL.get(job.rule, OTHER) for job in ended)
+    slower = sum(job.ended - job.begun for job in ended) / usual if usual > ENOUGH else DEMO / rate if rate else 1.0
+    found = {}
+    for rule in {job.rule for job in run.jobs.values()}:
+        mine = [job.ended - job.begun for job in ended if job.rule == rule]
+        found[rule] = sum(mine) / len(mine) if mine else USUAL.get(rule, OTHER) * min(max(slower, 0.3), 10.0)
+    return found
+
+
+ENOUGH = 60.0
+"""Seconds that jobs which have ended take in the demo, from which on they tell how much slower this machine is."""
+
+
+def still_takes(job: Job, takes: dict[str, float], rate: float, now: float) -> float:
+    """Seconds that a job still takes, whether it waits or is under way. One that takes longer than usual takes a third as long again."""
+    if job.rule == "all":
+        return 0.0
+    if job.work and rate:
+        return job.work_left / rate
+    running = now - job.begun if job.begun else 0.0
+    return max(takes[job.rule] - running, running / 3)
