@@ -1,5 +1,6 @@
 """envs/setup.sh: which Python and which build of PyTorch `make setup` takes, and what it says where there is none."""
 
+import re
 import shutil
 import subprocess
 import sys
@@ -101,10 +102,11 @@ def test_without_a_gpu_the_build_for_the_cpu_is_asked_for_once(machine):
     # the same again changes nothing, the other build makes the environment anew
     assert machine(python, torch="cpu")[2:] == machine(python)[2:] == (None, "")
     status, said, made, calls = machine(python, torch="cuda")
-    assert status == 0 and made == "python3" and "--index-url" not in calls and not said
+    assert status == 0 and made == "python3" and "--index-url" not in calls and "PyTorch" not in said
+    assert re.search(r"^installing \d+ packages into ", said)
     # where it cannot be had, the usual one comes and nothing fails
     status, said, _, calls = machine(python, torch="cpu", offline="yes")
-    assert status == 0 and "cannot be had from here; the usual build comes" in said and said.count("\n") == 1
+    assert status == 0 and "cannot be had from here; the usual build comes" in said and said.count("PyTorch") == 1
     assert "--requirement" in calls
     assert machine(python, torch="rocm")[:2] == (1, "TORCH=rocm is neither cpu nor cuda\n")
 
@@ -112,7 +114,7 @@ def test_without_a_gpu_the_build_for_the_cpu_is_asked_for_once(machine):
 @pytest.mark.parametrize("program", ["nvidia-smi", "sbatch"])
 def test_with_a_gpu_or_on_a_cluster_the_usual_build_comes(machine, program):
     status, said, _, calls = machine({"python3": "3.13"}, programs=[program])
-    assert status == 0 and "--index-url" not in calls and not said
+    assert status == 0 and "--index-url" not in calls and "PyTorch" not in said
 
 
 def test_a_real_environment_is_left_as_it_is(tmp_path):
@@ -133,3 +135,15 @@ def test_the_environment_can_be_made_anew_by_another_name_or_build_alone():
         planned = subprocess.run(["make", "-n", "setup", "VENV=nowhere", *given], capture_output=True, text=True, check=True).stdout
         values = dict(word.split("=") for word in given)
         assert planned.strip() == f'sh envs/setup.sh "nowhere" "{values.get("PYTHON", "")}" "{values.get("TORCH", "")}"'
+
+
+def test_installing_says_which_large_files_come_and_fails_if_pip_does(tmp_path):
+    part = SCRIPT.read_text().partition("telling() {")[2].partition("\n}\n")[0]
+    said = (
+        "Collecting torch\n  Downloading torch-2.13.whl.metadata (28 kB)\nDownloading torch-2.13+cpu-cp311.whl (190.5 MB)\nDownloading tiny-1.whl (9.9 MB)\n"
+        "Using cached scipy-1.16.whl (35.0 MB)\nInstalling collected packages: a, b\n"
+    )
+    script = f'say() {{ echo "$*" >&2; }}\ntelling() {{{part}\n}}\ntelling\n'
+    done = subprocess.run(["sh", "-c", script], input=said, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "  torch, 190.5 MB\n  scipy, 35.0 MB\n  all is fetched; unpacking it\n")
+    assert subprocess.run(["sh", "-c", script], input=f"{said}pip failed\n", capture_output=True, text=True).returncode == 1
