@@ -11,7 +11,7 @@ from tiny_models import manual_pairs, small_encoder, small_model
 from transformers import AutoModel, AutoModelForSeq2SeqLM, AutoTokenizer, XLMRobertaConfig, XLMRobertaForMaskedLM, XLMRobertaModel
 
 from workflow_scripts.models import decoding
-from workflow_scripts.models.conversion import add_generator, convert, head_as_layer
+from workflow_scripts.models.conversion import add_generator, convert, head_as_layer, made_up
 from workflow_scripts.models.networks import head_states, output_layer, save_model
 from workflow_scripts.models.tokenisation import load_codec, load_tokenizer
 from workflow_scripts.models.veco import CROSS, decode, encode, has_cross_attention, load_stack
@@ -136,8 +136,8 @@ def test_a_folded_head_scores_masked_pieces_as_the_head_did():
         hidden = seen & (ids > 3) & (torch.rand(ids.shape, generator=random) < 0.3)
         return encode(stack, ids.masked_fill(hidden, tokenizer.mask_token_id), seen)[hidden], ids[hidden]
 
-    made_up = torch.randint(4, len(tokenizer) - 1, (100, 40), generator=random)
-    weight, bias, explained = head_as_layer(stack, states_of(made_up, torch.ones_like(made_up, dtype=torch.bool))[0])
+    rows = made_up(stack, tokenizer.mask_token_id, random)[:100]
+    weight, bias, explained = head_as_layer(stack, encode(stack, rows, torch.ones_like(rows, dtype=torch.bool)).flatten(0, 1))
     german, english = manual_pairs(150)
     rows = tokenizer(german + english, padding=True, truncation=True, max_length=100, return_tensors="pt")
     states, pieces = states_of(rows["input_ids"], rows["attention_mask"].bool())

@@ -18,9 +18,10 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
+from workflow_scripts.models.families import longest_row
 from workflow_scripts.models.networks import head_states, output_layer, save_model
 from workflow_scripts.models.tokenisation import load_tokenizer
-from workflow_scripts.models.veco import CROSS, has_cross_attention, load_stack
+from workflow_scripts.models.veco import CROSS, encode, has_cross_attention, load_stack
 from workflow_scripts.stage import InputError, atomic, run
 
 Form = Literal["encoder", "encoder-decoder"]
@@ -188,7 +189,7 @@ def _copy(target: Any, source: Any) -> None:
 # ---------------------------------------------------------------------------------------------
 # the head
 
-_ROWS, _LENGTH = 512, 64  # of random pieces: 32,768 states, for matrices of at most some thousand columns
+_ROWS, _LENGTH = 512, 64  # 32,768 states, for matrices of at most some thousand columns
 _MASKED = 0.3
 
 
@@ -196,10 +197,10 @@ _MASKED = 0.3
 def fold_head(bart: Any, stack: Any, mask: int, seed: int = 1) -> float:
     """Give the BART of a stack an output layer of its own that scores the decoder's states as the stack's head does; in place.
 
-    No text is needed: random pieces, some of them `mask`, lead to states that do as well as those of text (docs/results.md). Returns what
-    `head_as_layer` does of the head's variance.
+    No text is needed: rows that the stack makes up itself lead to states that do nearly as well as those of text (docs/results/veco.md).
+    `mask` is the id of `<mask>`. Returns the share of the head's variance that `head_as_layer` explains.
     """
-    weight, bias, explained = head_as_layer(stack, _decoder_states(bart.eval(), mask, seed))
+    weight, bias, explained = head_as_layer(stack, _decoder_states(bart.eval(), stack, mask, seed))
     bart.config.tie_word_embeddings = False
     bart.lm_head.weight = nn.Parameter(weight)
     bart.final_logits_bias = bias[None]
@@ -219,20 +220,26 @@ def head_as_layer(stack: Any, states: torch.Tensor) -> tuple[torch.Tensor, torch
     return embeddings @ matrix, embeddings @ offset + bias, explained
 
 
-def _decoder_states(bart: Any, mask: int, seed: int) -> torch.Tensor:
-    """States (number × width) of a BART's decoder, where both halves read random pieces of which some are masked."""
+def _decoder_states(bart: Any, stack: Any, mask: int, seed: int) -> torch.Tensor:
+    """States (number × width) of a BART's decoder, where both halves read rows that the stack makes up."""
     random = torch.Generator().manual_seed(seed)
-    length = min(_LENGTH, bart.config.max_position_embeddings - 1)
-
-    def rows() -> torch.Tensor:
-        ids = torch.randint(4, mask, (_ROWS, length), generator=random)
-        ids[torch.rand(ids.shape, generator=random) < _MASKED] = mask
-        ids[:, 0] = bart.config.bos_token_id
-        return ids
-
-    read, written = rows().split(32), rows().split(32)
+    read, written = (made_up(stack, mask, random).split(32) for _ in range(2))
     states = [bart.model(input_ids=x, decoder_input_ids=y, use_cache=False).last_hidden_state for x, y in zip(read, written, strict=True)]
     return torch.cat(states).flatten(0, 1)
+
+
+@torch.no_grad()
+def made_up(stack: Any, mask: int, random: torch.Generator) -> torch.Tensor:
+    """Rows of ids: each piece is drawn by what the stack guesses at its place in a row of masks; then some are masked again."""
+    empty = torch.full((1, min(_LENGTH, longest_row(stack.config))), mask)
+    empty[0, 0] = stack.config.bos_token_id
+    embeddings, bias = output_layer(stack)
+    scores = head_states(stack, encode(stack.eval(), empty, torch.ones_like(empty, dtype=torch.bool))[0]) @ embeddings.T + bias
+    scores[:, [*range(4), mask]] = -torch.inf  # no special pieces
+    ids = torch.multinomial(scores.softmax(dim=1), _ROWS, replacement=True, generator=random).T
+    ids = ids.masked_fill(torch.rand(ids.shape, generator=random) < _MASKED, mask)
+    ids[:, 0] = stack.config.bos_token_id
+    return ids.contiguous()
 
 
 def _affine_fit(given: torch.Tensor, wanted: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor, float]:
