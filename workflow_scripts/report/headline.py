@@ -26,6 +26,7 @@ QUESTIONS = {
     "plain": "{asks} {arm} against {other}, which starts from the same backbone",
     "scratch": "Do random weights do better than pretrained ones? {arm}, which starts from random weights, against the baseline, {other}",
     "longer": "Does the longer chain help? {arm} against {other}, which has fewer phases",
+    "untrained": "Does the model do as well without finetuning? {arm} against the baseline, {other}",
     "other": "Does this help? {arm} against the baseline, {other}",
 }
 """What a comparison asks, by its kind; `other` is a comparison in which more differs than what is learnt before the task. That, a
@@ -133,6 +134,8 @@ def _is_within(study: Study, shorter: str, longer: str) -> bool:
 
 def _other(study: Study, arm: str) -> str:
     """What is asked of an arm that learns nothing before the task."""
+    if study.arms[arm][-1].untrained:
+        return "untrained"
     drawn, baseline = (any(phase.start == "scratch" for phase in study.arms[one]) for one in (arm, study.baseline))
     return "scratch" if drawn and not baseline else "other"
 
@@ -141,7 +144,7 @@ def _way(study: Study, arm: str) -> tuple[object, ...]:
     """How an arm learns its task: what its task phase starts from, whether it switches words or learns from translations, and how it
     writes."""
     phase = study.arms[arm][-1]
-    return phase.start, phase.switch, phase.translations, phase.generator
+    return phase.start, phase.switch, phase.translations, phase.generator, phase.shots
 
 
 def _start(study: Study, arm: str) -> tuple[object, ...]:

@@ -53,7 +53,8 @@ def phases(study: Study) -> list[dict[str, Any]]:
         chosen_by = names.get(said.get("handed_on", {}).get("chosen_by"))
         given = {**phase.noise, **phase.objective, **({"text": phase.text} if phase.text else {})}
         settings = ", ".join(f"{name}: {value}" for name, value in given.items())
-        row = {"how": "; ".join(filter(None, [settings, written(said, phase.translations)])), "from": started_from(said)}
+        row: dict[str, Any] = {"how": "; ".join(filter(None, [settings, written(said, phase.translations)])), "from": started_from(said)}
+        row |= {"updates": 0} if phase.untrained else {}
         rows.append({"arm": arm, **asdict(phase), "name": phase.name, "report": said, "made": made, "chosen_by": chosen_by, **row})
     return rows
 
@@ -70,6 +71,9 @@ def started_from(said: dict[str, Any]) -> str:
 def written(said: dict[str, Any], translations: bool = False) -> str:
     """What else a phase learns from, how it writes if not piece by piece, what it trains, and which rows it could not learn from."""
     parts = ["and on the translations of this text"] if translations else []
+    if "shots" in said:
+        shown = f", with {said['shots']} pairs of the training text before each source" if said["shots"] else ""
+        parts.append(f"nothing is trained: the model is asked as it is{shown}")
     if switch := said.get("switch"):
         parts.append(f"{switch['noise']['rate']:.0%} of the source's words switched by the lexicon")
     if adapter := said.get("adapter"):
@@ -100,8 +104,8 @@ def too_long(said: dict[str, Any]) -> list[str]:
 
 
 def unequal_updates(study: Study) -> dict[str, list[int]]:
-    """Arm → total updates by seed, if these differ between arms or seeds; otherwise empty."""
-    made = {arm: updates_in_all(study, arm) for arm in study.arms}
+    """Arm → total updates by seed, if these differ between arms or seeds that train something; otherwise empty."""
+    made = {arm: updates_in_all(study, arm) for arm, phases in study.arms.items() if not phases[-1].untrained}
     return made if len({updates for by_seed in made.values() for updates in by_seed}) > 1 else {}
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from workflow_scripts.device import pick_device
+from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.models.templates import Templates
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.stage import InputError
@@ -22,6 +22,7 @@ from workflow_scripts.training.looks import dev_loss, dev_score
 from workflow_scripts.training.loop import load_model
 from workflow_scripts.training.rows import Dev, Rounds
 from workflow_scripts.training.settings import Training
+from workflow_scripts.training.too_long import Room, counted
 
 
 def ask(
@@ -32,6 +33,7 @@ def ask(
     pairs: tuple[Path, Path],
     shots: int,
     *,
+    room: Room,
     languages: tuple[str, ...],
     documents: bool,
 ) -> None:
@@ -57,6 +59,8 @@ def ask(
     about = {
         "languages": languages,
         "rows": rounds.rows,
+        "too_long": counted(room, rounds.too_long, [text for part in dev for text in part.too_long]),
+        "precision": pick_precision(settings.precision, network.device),
         "shots": shots,
         "lines": [number + 1 for number in drawn],
         "handed_on": handed_on(history, settings),

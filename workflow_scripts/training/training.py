@@ -178,7 +178,7 @@ def translate(
 
     asked = from_plain(Templates, json.loads(templates))
     if shots >= 0:
-        return ask(job, settings, read, asked, (train_source, train_target), shots, languages=languages, documents=documents)
+        return ask(job, settings, read, asked, (train_source, train_target), shots, room=room, languages=languages, documents=documents)
     text = {"train source": train_source, "train target": train_target, "dev source": dev_source, "dev target": dev_target}
     text |= {"lexicon": lexicon} if lexicon else {}
     for number, (more_source, more_target, direction) in enumerate(more, 1):
