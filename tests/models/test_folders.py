@@ -6,10 +6,12 @@ import shutil
 
 import pytest
 import torch
+from huggingface_hub.errors import GatedRepoError
 from safetensors.torch import load_file
 from tiny_models import small_model
 from transformers import AutoModelForSeq2SeqLM
 
+from workflow_scripts.models.folders import check_folder, check_weights, located
 from workflow_scripts.models.networks import load_network, read_weights
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.run.model_findings import _model_in
@@ -151,3 +153,38 @@ def test_a_head_may_be_new_where_training_makes_it_alone(tmp_path):
 def test_no_weights_are_loaded_where_names_are_compared(whole):
     network = read_weights(AutoModelForSeq2SeqLM, whole, device_map="meta")
     assert all(weight.is_meta for weight in network.parameters())
+
+
+def with_settings(whole, tmp_path, **settings):
+    """A copy of a model's folder whose config.json has more settings."""
+    folder = tmp_path / "changed"
+    shutil.copytree(whole, folder)
+    config = folder / "config.json"
+    config.write_text(json.dumps({**json.loads(config.read_text(encoding="utf-8")), **settings}), encoding="utf-8")
+    return folder
+
+
+def test_quantised_weights_are_refused(whole, tmp_path):
+    folder = with_settings(whole, tmp_path, quantization_config={"quant_method": "bitsandbytes", "load_in_4bit": True})
+    with pytest.raises(InputError, match=r"its weights are quantised \(bitsandbytes\), and cannot be trained; take the model that they"):
+        check_weights(folder)
+
+
+def test_code_in_a_models_folder_is_not_run(whole, tmp_path):
+    named = {"AutoConfig": "configuration_mine.MineConfig", "AutoModel": "modeling_mine.Mine"}
+    # of a model that transformers has, its own code is used
+    check_folder(with_settings(whole, tmp_path, auto_map=named))
+    shutil.rmtree(tmp_path / "changed")
+    folder = with_settings(whole, tmp_path, auto_map=named, model_type="mine")
+    (folder / "modeling_mine.py").write_text("raise SystemExit('run')\n")
+    with pytest.raises(InputError, match=r"the code of this model \(modeling_mine\.Mine\) is no part of transformers.*let a plugin"):
+        check_folder(folder)
+
+
+def test_a_licence_that_must_be_accepted(monkeypatch):
+    def refused(*_, **__):
+        raise GatedRepoError.__new__(GatedRepoError)  # without an answer of the hub's, which its constructor wants
+
+    monkeypatch.setattr("huggingface_hub.snapshot_download", refused)
+    with pytest.raises(InputError, match=r"its licence must be accepted first: do so on https://huggingface\.co/google/gemma-3-270m, then"):
+        located("google/gemma-3-270m", None)

@@ -34,6 +34,19 @@ def check_folder(folder: Path) -> None:
     if not (folder / "config.json").exists() or not (folder / "config.json").stat().st_size:
         there = "no config.json is there" if any(folder.iterdir()) else "the folder is empty"
         raise InputError(f"{folder}: {there}; {_instead(folder)}")
+    config = _read(folder / "config.json")
+    if config.get("auto_map") and not _is_known(str(config.get("model_type"))):
+        raise InputError(
+            f"{folder}: the code of this model ({config['auto_map'].get('AutoModel') or next(iter(config['auto_map'].values()))}) is no part "
+            "of transformers; it stands in the model's folder, would run with your rights, and is not run. If you trust it, let a plugin "
+            "import it and register its classes (`AutoConfig.register`, `AutoModelForCausalLM.register`)"
+        )
+
+
+def _is_known(model_type: str) -> bool:
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+
+    return model_type in CONFIG_MAPPING
 
 
 def check_weights(folder: Path) -> None:
@@ -41,6 +54,9 @@ def check_weights(folder: Path) -> None:
     from safetensors import SafetensorError, safe_open
 
     check_folder(folder)
+    if quantised := _read(folder / "config.json").get("quantization_config"):
+        kind = quantised.get("quant_method", "of few bits") if isinstance(quantised, dict) else "of few bits"
+        raise InputError(f"{folder}: its weights are quantised ({kind}), and cannot be trained; take the model that they were made from")
     if not any((folder / f"{name}{end}").exists() and (folder / f"{name}{end}").stat().st_size for name in WEIGHTS for end in ("", INDEX)):
         what = "weights (model.safetensors or pytorch_model.bin, or their .index.json)"
         others = sorted({path.name for pattern in _OTHERS for path in folder.glob(pattern) if path.stat().st_size})
@@ -135,10 +151,15 @@ def located(model: str, revision: str | None) -> tuple[str, str | None]:
     if Path(model).is_dir():
         return model, None
     from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import GatedRepoError
 
     try:
         local = snapshot_download(model, revision=revision, ignore_patterns=["*.msgpack", "*.h5", "*.ot", "rust_model*"])
     except Exception as error:  # the hub's client raises many kinds of errors: model not there, no network, no access
+        if isinstance(error, GatedRepoError):
+            raise InputError(
+                f"backbone {model!r}: its licence must be accepted first: do so on https://huggingface.co/{model}, then run `hf auth login`"
+            ) from None
         if isinstance(error, OSError) and (said := refused_file(error)):
             raise InputError(f"backbone {model!r}: {said}") from None
         raise InputError(
