@@ -26,9 +26,9 @@ rule backbone:
         task_text=lambda w, input: ["--task-text", *input.task_text] if input.task_text else [],
         held_out=lambda w, input: ["--held-out", *input.held_out] if input.held_out else [],
         bitext=lambda w, input: flags(input, "bitext", "bitext_dev"),
-        start=lambda w, input: [*flags(input, "start"), *of(inputs.asked_by)(w)],
+        start=lambda w, input: flags(input, "start"),
         encoder=of(inputs.encoder_will_do),
-        head=of(inputs.keep_head),
+        head=of(inputs.loaded_for),
         checkpoints="results/backbones/{backbone}/checkpoints",
         settings=of(inputs.backbone_settings),
     shell:

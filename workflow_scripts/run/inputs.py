@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shlex
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Protocol
@@ -476,25 +477,21 @@ def _family_of(block: Backbone) -> registry.Entry | None:
         return None  # preflight says why
 
 
-def asked_by(config: Config, w: Wildcards) -> list[str]:
-    """The flag with the templates of experiments that ask a decoder in a way of their own, for a vocabulary that is cut down."""
-    if not config.backbones[w.backbone].trim:
-        return []
-    users = [config.experiments[name] for name in backbone_users(config, w.backbone)]
-    own = [template for each in users if (used := templates_of(each)) for template in (used.task, used.restore)]
-    usual = {"", USUAL, Templates.restore}
-    return ["--templates", *found] if (found := sorted({*own} - usual)) else []
+def loaded_for(config: Config, w: Wildcards) -> str:
+    """The flags, as words of the shell, for a backbone that keeps the head of its pretraining, and for one whose vocabulary is cut down and
+    that experiments ask by templates of their own."""
+    given = ["--keep-head"] if keeps_head(config, w.backbone) else []
+    users = [config.experiments[name] for name in backbone_users(config, w.backbone)] if config.backbones[w.backbone].trim else []
+    own = {template for each in users if (used := templates_of(each)) for template in (used.task, used.restore)}
+    if found := sorted(own - {"", USUAL, Templates.restore}):
+        given += ["--templates", *found]
+    return shlex.join(given)
 
 
 def templates_of(experiment: Any) -> Templates | None:
     """How an experiment asks a decoder: by its own templates, and that of its task; None of one that writes no text."""
     own = getattr(experiment, "templates", None)
     return own and dataclasses.replace(own, task=own.task or task_of(experiment).template)
-
-
-def keep_head(config: Config, w: Wildcards) -> str:
-    """The flag for a backbone that keeps the head of its pretraining."""
-    return "--keep-head" if keeps_head(config, w.backbone) else ""
 
 
 def keeps_head(config: Config, backbone: str) -> bool:
