@@ -81,9 +81,9 @@ def test_an_arm_starts_from_its_own_backbone_which_keeps_its_head():
     assert [backbone_of(config, experiment, arm) for arm in ("finetune", "own")] == ["bible", "encoder"]
     w = SimpleNamespace(experiment="help-de-en", arm="own", seed="1", backbone="encoder")
     assert arms.phase_start(config, w, "finetune") == "results/backbones/encoder/model"
-    assert inputs.keep_head(config, w) == "--keep-head" and inputs.encoder_will_do(config, w) == "--encoder-will-do"
+    assert inputs.loaded_for(config, w) == "--keep-head" and inputs.encoder_will_do(config, w) == "--encoder-will-do"
     w.backbone = "bible"
-    assert inputs.keep_head(config, w) == "" and inputs.encoder_will_do(config, w) == ""
+    assert inputs.loaded_for(config, w) == "" and inputs.encoder_will_do(config, w) == ""
     flags = arms.task_flags(config, w)
     assert (
         flags[:3] == ["--generator", "sga", "--generator-settings"]

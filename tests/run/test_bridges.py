@@ -86,5 +86,5 @@ def test_an_encoder_guesses_words_before_a_head(data):
     raw = classified("backbones/encoder", ENCODER)
     config, w = planned(raw, "head", {"data": data, "text": "books", "updates": 10}, backbone="encoder")
     of_encoder = Wildcards(fromdict={"backbone": "encoder"})
-    assert inputs.encoder_will_do(config, of_encoder) and inputs.keep_head(config, of_encoder)
+    assert inputs.encoder_will_do(config, of_encoder) and inputs.loaded_for(config, of_encoder)
     assert arms.phase_start(config, w, "finetune").endswith("/chain/seed1/pretext/model")

@@ -84,7 +84,7 @@ def test_a_chain_of_backbones_is_followed():
     ]
     assert len({tuple(inputs.backbone_languages(loaded, job)) for job in jobs.values()}) == 1
     assert all(inputs.backbone_held_out(loaded, job) and inputs.backbone_text(loaded, job) for job in jobs.values())
-    assert [inputs.keep_head(loaded, job) for job in jobs.values()] == ["", "--keep-head", "--keep-head"]
+    assert [inputs.loaded_for(loaded, job) for job in jobs.values()] == ["", "--keep-head", "--keep-head"]
     assert {phase.where for phase in resources.phases(loaded) if phase.rule == "backbone"} == {
         "backbones.last.continued.training",
         "backbones.more.continued.training",

@@ -478,8 +478,8 @@ def _family_of(block: Backbone) -> registry.Entry | None:
 
 
 def loaded_for(config: Config, w: Wildcards) -> str:
-    """The flags, as words of the shell, for a backbone that keeps the head of its pretraining, and for one whose vocabulary is cut down and
-    that experiments ask by templates of their own."""
+    """The flags, as words of the shell, of what a backbone is loaded for: one that keeps the head of its pretraining, and one whose
+    vocabulary is cut down and that experiments ask by templates of their own."""
     given = ["--keep-head"] if keeps_head(config, w.backbone) else []
     users = [config.experiments[name] for name in backbone_users(config, w.backbone)] if config.backbones[w.backbone].trim else []
     own = {template for each in users if (used := templates_of(each)) for template in (used.task, used.restore)}
