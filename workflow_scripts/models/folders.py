@@ -36,9 +36,10 @@ def check_folder(folder: Path) -> None:
         raise InputError(f"{folder}: {there}; {_instead(folder)}")
     config = _read(folder / "config.json")
     if config.get("auto_map") and not _is_known(str(config.get("model_type"))):
+        code = config["auto_map"].get("AutoModel") or next(iter(config["auto_map"].values()))
         raise InputError(
-            f"{folder}: the code of this model ({config['auto_map'].get('AutoModel') or next(iter(config['auto_map'].values()))}) is no part "
-            "of transformers; it stands in the model's folder, would run with your rights, and is not run. If you trust it, let a plugin "
+            f"{folder}: the code of this model ({code}) is no part of "
+            " transformers; it stands in the model's folder, would run with your rights, and is not run. If you trust it, let a plugin "
             "import it and register its classes (`AutoConfig.register`, `AutoModelForCausalLM.register`)"
         )
 
