@@ -39,7 +39,7 @@ def check_folder(folder: Path) -> None:
         code = config["auto_map"].get("AutoModel") or next(iter(config["auto_map"].values()))
         raise InputError(
             f"{folder}: the code of this model ({code}) is no part of "
-            " transformers; it stands in the model's folder, would run with your rights, and is not run. If you trust it, let a plugin "
+            "transformers; it stands in the model's folder, would run with your rights, and is not run. If you trust it, let a plugin "
             "import it and register its classes (`AutoConfig.register`, `AutoModelForCausalLM.register`)"
         )
 
