@@ -21,7 +21,9 @@ SHOWN = """() => {
   row.querySelector("caption")?.remove();
   heads[0].after(row);
   const kept = new Set([document.querySelector("h1"), document.querySelector(".headline"), ...heads, row, pair]);
-  [...document.body.children].forEach(each => kept.has(each) || each.remove());
+  [...document.querySelector("main").children].forEach(each => kept.has(each) || each.remove());
+  document.querySelectorAll(".contents, .tools, .anchor").forEach(each => each.remove());
+  document.querySelector("main").style.margin = 0;
   heads.forEach(each => each.style.marginTop = "1.2rem");
   document.body.style.padding = "1.2rem 1.25rem";
 }"""

@@ -92,7 +92,7 @@ def test_equal_outputs_get_no_marker(tmp_path):
 def test_pairs_of_equal_scores_stay_in_the_table_of_pairs(tmp_path):
     root = results(tmp_path / "results", bleu=lambda arm, seed: 20.0 + (arm == "random"))
     text = plain(report(root, tmp_path)[0])
-    assert "mask − csr BLEU 0.00" in text and "random − csr BLEU +1.00" in text
+    assert "csr − mask BLEU 0.00" in text and "csr − random BLEU −1.00" in text
 
 
 def test_the_differences_of_seeds_have_students_interval(tmp_path):

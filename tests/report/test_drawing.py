@@ -30,3 +30,31 @@ def test_points_at_one_place_keep_their_names_and_a_long_name_leaves_room_for_th
     rows = [{"name": "n" * 90, "colour": 0, "value": value} for value in (1.0, 2.0)]
     left, right = (float(x) for x in re.findall(r'<circle cx="([\d.]+)"[^>]* r="5"', drawing.dot_chart("t", rows, "x")))
     assert left < right
+
+
+def test_lines_end_with_their_names_where_the_data_end():
+    series = [
+        {"name": name, "colour": place, "lines": [[(0, 1), (430, height)]]}
+        for place, (name, height) in enumerate((("one", 5), ("two", 5.01)))
+    ]
+    svg = drawing.line_chart("t", series, "x", "y")
+    assert svg.count(">one<") == svg.count(">two<") == 2  # in the legend and at the line's end
+    ends = [float(y) for y in re.findall(r'y="([\d.]+)" text-anchor="start" class="tick">(?:one|two)<', svg)][:2]
+    assert abs(ends[0] - ends[1]) >= 12.9
+    # the last tick is within the data
+    assert ">400<" in svg and ">500<" not in svg
+    assert "<title>one, 430: 5</title>" in svg
+
+
+def test_names_keep_apart_and_below_the_top():
+    assert drawing.spread_out([10.0, 11.0, 50.0], 13, 0) == pytest.approx([4.0, 17.0, 44.0])
+    found = drawing.spread_out([3.0, 3.0, 3.0], 13, 20)
+    assert found == [20, 33, 46]
+
+
+def test_a_histogram_counts_every_value_and_tells_signs_apart():
+    ranges = drawing.counted([-3.0, -0.5, 0.0, 0.2, 7.9])
+    assert sum(count for _, _, count in ranges) == 5 and any(low == 0 for low, _, _ in ranges)
+    assert sum(count for _, high, count in ranges if high <= 0) == 2
+    svg = drawing.histogram("t", [-3.0, 7.9], "x")
+    assert "var(--c2)" in svg and "var(--c1)" in svg and "no numbers" in drawing.histogram("t", [], "x")

@@ -6,7 +6,7 @@ import zstandard
 from invented import MAPPING, configuration, plain, put, report, results
 
 from workflow_scripts.report.__main__ import write_report
-from workflow_scripts.report.exhibits import noised_lines, rare_words
+from workflow_scripts.report.exhibits import noised_lines, rare_words, typical_ones
 from workflow_scripts.stage import read_json
 
 
@@ -61,3 +61,13 @@ def test_rare_words_are_underlined(page):
     assert rare_words("The Fenster is.", {"Fenster"}, str.split) == [("The ", False), ("Fenster", True), (" is.", False)]
     # not the end of an earlier word
     assert rare_words("start art", {"art"}, str.split) == [("start ", False), ("art", True)]
+
+
+def test_typical_differences_are_near_the_median():
+    gap = [0.0, 9.0, 1.0, 2.0, 3.0, -8.0, 2.5]
+    assert typical_ones(gap, 2, {1, 5}) == [3, 6] and typical_ones([0.0, 0.0], 2, set()) == []
+
+
+def test_wins_and_losses_are_counted(page):
+    text = plain(page[0])
+    assert "csr is better than finetune on 1 sentences, worse on 1, equal on 1." in text and "Differences in chrF by sentence" in text

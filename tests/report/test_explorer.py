@@ -141,6 +141,22 @@ def test_it_searches_all_lines(page, wanted, found):
     assert page.locator("#search").input_value() == wanted
 
 
+def test_it_filters_by_length_rare_words_and_size_of_the_difference(page):
+    page.select_option("#sort", "line")
+    for field, value, found in (("shortest", "3", [1, 2, 3]), ("longest", "1", [4]), ("rare", "99", []), ("least", "1000", [])):
+        page.fill(f"#{field}", value)
+        assert lines(page) == found, field
+        page.fill(f"#{field}", "")
+    assert lines(page) == [1, 2, 3, 4]
+
+
+def test_words_of_the_reference_that_no_arm_has_are_marked(page):
+    page.select_option("#sort", "line")
+    table = page.locator("#rows table").nth(0)
+    assert table.locator("em.missed").all_text_contents() == []
+    assert page.locator("#rows table").nth(2).locator("em.missed").all_text_contents() == []
+
+
 def marks(page, line, arm):
     table = page.locator("#rows table").nth(lines(page).index(line))
     return table.locator("tr").filter(has=page.locator("th", has_text=arm)).locator("i.wrong").all_text_contents()

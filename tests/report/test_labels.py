@@ -130,7 +130,7 @@ def test_the_page_has_every_part(tmp_path, seeds):
     text = unescape(page)
     assert "restoring the same words switched by a scrambled lexicon" in text and "given, en-de" in text and "haus, heim" in text
     assert "Accuracy in per cent" in text and "80.0" in text
-    assert "somebody/mbart, revision c0ffee" in text and "<tr><th>x.tsv</th>" in text
+    assert "somebody/mbart, revision c0ffee" in text and '<tr><th scope="row">x.tsv</th>' in text
 
 
 @pytest.mark.parametrize("kind, objective", [("small", "mlm"), ("continued", "mlm"), ("small", "denoising")])
@@ -140,7 +140,7 @@ def test_the_loss_of_the_backbones_pretraining_stands_beside_that_of_a_unigram_g
     made_here = {"kind": kind, "family": "xlm-roberta", "parameters": 9, "vocabulary": 4321, "sentences": {"de": 1234}}
     put(tmp_path / "results/backbones/small/backbone.json", {**made_here, **learnt})
     page = unescape(made(tmp_path, configuration()))
-    assert f"<th>{objective} loss, held out</th><td>3.21 nats" in page and "unigram guess</th><td>6.43 nats" in page
+    assert f'<th scope="row">{objective} loss, held out</th><td>3.21 nats' in page and "unigram guess</th><td>6.43 nats" in page
     assert "1,234 German sentences" in page and "3.22 nats per label better" in page
 
 

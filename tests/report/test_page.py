@@ -63,7 +63,7 @@ SORTED = """() => [...document.querySelectorAll("table:has(th button)")].flatMap
 CHARTS = """() => [...document.querySelectorAll("svg")].map(chart => {
   const table = document.getElementById(chart.closest("figure").getAttribute("aria-details"));
   const lines = [...chart.querySelectorAll("polyline")].map(line => line.getAttribute("points").split(" ").length);
-  const dots = chart.querySelectorAll("circle").length * (chart.querySelector(".join") ? 2 : 1);
+  const dots = chart.querySelectorAll("circle, .bar").length * (chart.querySelector(".join") ? 2 : 1);
   return {
     role: chart.getAttribute("role"), label: chart.getAttribute("aria-label"), title: chart.querySelector("title").textContent,
     points: lines.reduce((sum, each) => sum + each, 0) || dots,
@@ -248,6 +248,97 @@ def test_paper_shows_all(page):
     assert not page.locator("nav").first.is_visible() and page.locator("pre").last.is_visible()
     # browsers leave backgrounds out unless told otherwise
     assert page.locator("mark").first.evaluate("mark => getComputedStyle(mark).printColorAdjust") == "exact"
+
+
+# luminance contrast of the colour of each series with the page behind it
+SERIES = """() => {
+  const style = getComputedStyle(document.documentElement), probe = document.createElement("i");
+  document.body.append(probe);
+  const colour = text => { probe.style.color = text; return getComputedStyle(probe).color.match(/[\\d.]+/g).map(Number); };
+  const linear = part => part <= 10.31 ? part / 3294.6 : ((part / 255 + 0.055) / 1.055) ** 2.4;
+  const luminance = ([red, green, blue]) => 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
+  const page = luminance(colour(style.getPropertyValue("--page")));
+  return [...Array(12).keys()].map(place => {
+    const both = [page, luminance(colour(style.getPropertyValue(`--c${place}`)))];
+    return (Math.max(...both) + 0.05) / (Math.min(...both) + 0.05);
+  });
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_series_stands_out_from_the_page(page, scheme):
+    page.emulate_media(color_scheme=scheme)
+    assert min(page.evaluate(SERIES)) >= 3
+
+
+def test_the_contents_stay_in_view_and_open_with_a_button_on_a_phone(page):
+    contents = page.locator("#contents a").first
+    page.set_viewport_size({"width": 1440, "height": 900})
+    page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+    assert contents.is_visible() and page.locator("#contents").evaluate("each => each.getBoundingClientRect().right < 300")
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.wait_for_function("!document.getElementById('contents').open")
+    assert not contents.is_visible()
+    page.click("#contents summary")
+    page.locator("#contents a").nth(2).click()
+    page.wait_for_function("location.hash && !document.getElementById('contents').open")
+
+
+def test_scores_are_readable_on_a_phone(page):
+    page.set_viewport_size({"width": 390, "height": 800})
+    rights = (
+        page.locator("table.scores")
+        .first.locator("tbody tr td:nth-child(2)")
+        .evaluate_all("all => all.map(each => each.getBoundingClientRect().right)")
+    )
+    assert rights and max(rights) <= 390
+
+
+def test_a_link_into_what_is_folded_unfolds_it(page):
+    assert not page.locator("details:has(> summary #provenance)").evaluate("each => each.open")
+    page.evaluate("location.hash = '#provenance'")
+    page.wait_for_function("document.querySelector('details:has(> summary #provenance)').open")
+
+
+def test_tables_are_saved_as_csv_and_latex_and_figures_as_svg(page):
+    saved = {}
+    for name in ("CSV", "LaTeX", "SVG"):
+        place = page.locator("figure .tools button" if name == "SVG" else "table.scores").first
+        wanted = place if name == "SVG" else page.locator(".wide:has(table.scores) + .tools button", has_text=name).first
+        with page.expect_download() as download:
+            wanted.click()
+        saved[name] = download.value.path().read_text(encoding="utf-8")
+        assert download.value.suggested_filename.endswith({"CSV": ".csv", "LaTeX": ".tex", "SVG": ".svg"}[name])
+    lines = saved["CSV"].splitlines()
+    assert lines[0].startswith("arm,BLEU,against finetune") and any(line.startswith("csr,") and "21.4" in line for line in lines)
+    # with differences, intervals, the legend and the signatures
+    assert all(
+        part in saved["LaTeX"]
+        for part in (r"\begin{tabular}{lrr", r"\caption{German to English", "+1.25", "95 \\%", "% BLEU: b|s", r"$^\dagger$")
+    )
+    assert "var(--" not in saved["SVG"] and saved["SVG"].startswith("<svg") and 'xmlns="http://www.w3.org/2000/svg"' in saved["SVG"]
+    html5lib.parse(saved["SVG"])
+
+
+def test_a_name_in_the_legend_hides_its_line(page):
+    chart = page.locator("svg:has(.key[role=button])").first
+    key = chart.locator(".key").nth(1)
+    name = key.get_attribute("data-name")
+    line = chart.locator(f'.series[data-name="{name}"]')
+    key.click()
+    assert key.get_attribute("aria-pressed") == "false" and not line.is_visible()
+    key.focus()
+    page.keyboard.press("Enter")
+    assert key.get_attribute("aria-pressed") == "true" and line.is_visible()
+
+
+def test_every_head_has_a_scope_and_the_page_a_main_part(page):
+    assert page.locator("th:not([scope])").count() == 0 and page.locator("main").count() == 1
+    page.keyboard.press("Tab")
+    assert (
+        page.evaluate("document.activeElement.matches('.skip')")
+        and page.locator(".skip").evaluate("each => each.getBoundingClientRect().left") >= 0
+    )
 
 
 def test_charts_have_a_name_and_their_numbers_in_a_table(page):

@@ -61,9 +61,9 @@ def test_the_grid_and_the_choice_are_shown(tmp_path):
         put(tmp_path / f"runs/demo/{arm}/choice.json", {"by": "dev_bleu", "seed": 1, "points": mine, "chosen": 1, "phases": {}})
     write_report(tmp_path, tmp_path / "report.html", tmp_path / "scores.tsv", settings=config)
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
-    table = page[page.index('id="choices-demo"') : page.index('id="scores-demo"')]
+    table = page[page.index('id="choices-demo"') : page.index('id="distances-demo"')]
     assert (
-        "<th>0.002</th>" in table
+        '<th scope="row">0.002</th>' in table
         and table.count("<strong>20.00</strong> chosen") == 4
         and table.count("diverged<small") == 1
         and "at &lt;b&gt;" in table

@@ -28,7 +28,7 @@ def test_numbers_come_out_in_both_files(page):
     assert found["csr", "BLEU"] == {
         "experiment": "demo", "task": "translation", "corpus": "help", "testset": "pages", "direction": "de-en",
         "arm": "csr", "seed": "1", "metric": "BLEU", "value": "21.25", "signature": "b|s",
-        "low": "19.75", "high": "22.75", "p": "0.009",
+        "low": "19.75", "high": "22.75", "p": "0.0045",
     }  # fmt: skip
     distance = found["csr", "distance_pairs_rms"]
     assert (distance["value"], distance["testset"], distance["signature"]) == ("9.5", "", "X </s> LANG")
@@ -87,7 +87,7 @@ def test_a_file_of_another_form_costs_its_part_alone(tmp_path):
     put(root / "corpora/help.de-en/corpus.json", {"read": 5})
     html, _ = report(root, tmp_path)
     assert html.count("This part could not be made") == 1 and "21.25 ‡" in html
-    assert "UndefinedError" in html[html.index('id="run-demo"') : html.index('id="scores-demo"')]
+    assert "UndefinedError" in html[html.index('id="run-demo"') : html.index('id="distances-demo"')]
 
 
 def test_a_folder_without_a_run_is_one_clear_error(tmp_path):
@@ -121,8 +121,8 @@ def test_many_experiments_have_a_page_each(tmp_path):
         "1.25",
         "0.75",
         "",
-        "0.018",
-        "0.006",
+        "0.009",
+        "0.003",
     )
 
 
@@ -149,7 +149,7 @@ def test_an_overview_stands_above_several_experiments(tmp_path, page):
     config.run.experiments.append("again")
     write_report(root, tmp_path / "two.html", tmp_path / "two.tsv", settings=config)
     html = (tmp_path / "two.html").read_text(encoding="utf-8")
-    table = html[html.index('id="overview"') : html.index('id="run-demo"')]
+    table = html[html.index('id="overview"') : html.index('id="scores-demo"')]
     assert table.count('<a href="#headline-again">') == len(ARMS) and "21.25 ‡" in table and "+1.25" in table
     assert "without a model" in table and table.count("3.33") == 2 * len(ARMS)
     ids = re.findall(r'\bid="([^"]+)"', html)

@@ -111,7 +111,6 @@ def over_seeds(
     arms and each metric the difference, averaged over seeds, its 95 % interval (bootstrap only) and its p-value.
     """
     keys = [(name, seed) for name in names for seed in seeds]
-    one_sided = len(seeds) == 1  # so that p is that of `per_seed`
     hypotheses, reference, failed = readable(dict(zip(keys, systems, strict=True)), references)
     pairs = [(mine, other) for at, mine in enumerate(names) for other in names[:at]]
     differences = {}
@@ -123,11 +122,11 @@ def over_seeds(
         except Exception as error:  # as above
             reasons[name] = in_one_line(error)
             continue
-        differences[name] = compare(statistics, score_of(metric), pairs, settings, seeds[0], one_sided=one_sided)
+        differences[name] = compare(statistics, score_of(metric), pairs, settings, seeds[0])
     segments = {key: found for key, path in zip(keys, comet, strict=True) if (found := _segments(path)) is not None} if comet else {}
     if segments:
         of_corpus = lambda sums: float(sums[0] / sums[1])  # noqa: E731
-        differences["COMET"] = compare(segments, of_corpus, pairs, settings, seeds[0], one_sided=one_sided)
+        differences["COMET"] = compare(segments, of_corpus, pairs, settings, seeds[0])
     write_json(
         output,
         {
@@ -140,6 +139,7 @@ def over_seeds(
             "failed": reasons,
             "settings": asdict(settings),
             "covers": COVERS["seed" if len(seeds) == 1 else settings.test],
+            "two_sided": True,
         },
     )
 
@@ -173,13 +173,12 @@ def compare(
     settings: TestSettings,
     seed: int = 1,
     blocks: Sequence[int] = (),
-    one_sided: bool = False,
 ) -> dict[tuple[str, str], dict[str, float | int | None]]:
     """Test the difference between the arms of each pair.
 
     The p-value is the share of the resamples whose difference is at least as far from the mean of all resamples (bootstrap), or from
-    zero (randomization), as the observed difference is from zero. `one_sided`, and with one training seed, the bootstrap's resamples
-    and p-values equal sacreBLEU's; the randomization draws others.
+    zero (randomization), as the observed difference is from zero: two-sided, and from the resamples of the interval. With one training seed
+    the bootstrap's resamples are sacreBLEU's, whose own p-value is in effect one-sided, about half of this one.
 
     Args:
         statistics: (arm, training seed) → counts of each sentence (sentences × counts).
@@ -188,7 +187,6 @@ def compare(
         settings: Method and number of resamples.
         seed: Seed of the resamples.
         blocks: Where the rows are the sentences of several texts, one text after the other: how many each has.
-        one_sided: Whether the bootstrap's p-value counts one tail, as sacreBLEU's does.
 
     Returns:
         For each pair the number of seeds that both arms have, the difference averaged over them, its 95 % interval (`low` and `high`;
@@ -216,9 +214,6 @@ def compare(
             found = exchanged_differences(sides[0], sides[1], score, settings.samples, rng)
         if not round(difference, 9) or not found.any() or len(next(iter(statistics.values()))) == 1:
             p = 1.0
-        elif bootstrap and one_sided:
-            # as in sacreBLEU; in effect this is a one-sided test, with about half the p-value of the test below
-            p = p_value(np.abs(found) - np.abs(found).mean() > abs(difference))
         else:
             # rounding, which depends on the order of summation, must not decide
             p = p_value(np.abs(found - (found.mean() if bootstrap else 0.0)) >= abs(difference) - 1e-9)

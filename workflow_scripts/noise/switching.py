@@ -212,7 +212,7 @@ register_batch(
     "mask",
     masked,
     label="restoring the same words masked (control)",
-    asks="Do words of the other language help more than gaps?",
+    asks="Do words of the other language help more than masked words?",
     control_of="codeswitch",
     lexicon="own",
     masks=True,

@@ -25,6 +25,7 @@ import jinja2
 from markupsafe import Markup
 
 from workflow_scripts.report import drawing, insides, labels, transfers
+from workflow_scripts.report.about import about, command, meanings, time_of_more_seeds
 from workflow_scripts.report.comparison import contrast, interval_and_p, reasons
 from workflow_scripts.report.explorer import write_explorer
 from workflow_scripts.report.headline import bridges
@@ -96,7 +97,8 @@ def write_report(
     studies = [so_far.of(each) for each in studies] if so_far else studies
     sections = [section(each) for each in studies]
     if all(part["failed"].keys() == part["titles"].keys() for part in sections):
-        raise InputError(f"no part of the report can be made: {next(iter(sections[0]['failed'].values()))}")
+        failed = sections[0]["failed"]
+        raise InputError(f"no part of the report can be made: {failed.get('run') or next(iter(failed.values()))}")
     made = templates(settings)
     for part in sections:
         part["explored"] = explored(part["study"], made, translations, "../" if pages else "")
@@ -121,7 +123,10 @@ def write_report(
         "data": acquired(results, settings),
         "provenance": provenances(results, [path for path in read_for_it if path.is_relative_to(results)]),
         "so_far": so_far,
+        "command": command(results),
     }
+    common["about"] = about(results, studies, common["provenance"])
+    common["more_seeds"] = time_of_more_seeds(results, common["cost"])
     if pages:
         links = {each.name: f"{path.parent.relative_to(html.parent)}/{path.name}" for each, path in zip(studies, pages, strict=True)}
         for path, part in zip(pages, sections, strict=True):
@@ -176,7 +181,7 @@ def templates(settings: Config) -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for draw in (drawing.line_chart, drawing.dot_chart, drawing.scatter, drawing.heat_map):
+    for draw in (drawing.line_chart, drawing.dot_chart, drawing.histogram, drawing.scatter, drawing.heat_map):
         made.globals[draw.__name__] = functools.partial(lambda draw, *data, **size: Markup(draw(*data, **size)), draw)
     config = json.dumps(asdict(settings), indent=1, ensure_ascii=False)
     made.globals |= {
@@ -187,6 +192,7 @@ def templates(settings: Config) -> jinja2.Environment:
         "too_long": too_long,
         "colour_of": drawing.colour_of,
         "config": config,
+        "meanings": meanings(),
         "config_hash": hashlib.sha256(config.encode()).hexdigest()[:16],
     }
     made.filters["signed"] = signed

@@ -11,7 +11,7 @@ from workflow_scripts.evidence.significance import holm, marker
 from workflow_scripts.evidence.trivial import TRIVIAL, Kind
 from workflow_scripts.models.reading import NOTED
 from workflow_scripts.report import tables
-from workflow_scripts.report.headline import headline, paired_differences
+from workflow_scripts.report.headline import headline, ordered, paired_differences
 from workflow_scripts.report.study import Study, digits, paired, spread, summary
 from workflow_scripts.stage import read_json
 from workflow_scripts.tasks.entry import task_of
@@ -34,6 +34,7 @@ def scores(study: Study) -> dict[str, Any]:
     return {
         "measures": rows,
         "over_seeds": over_seeds,
+        "pairs": ordered(study, over_seeds),
         "covers": covers(study),
         "warnings": [*all_alike(study), *not_above(study, rows, found)],
         "failures": failures(study),
@@ -52,10 +53,10 @@ def measures(study: Study, over_seeds: Rows) -> Rows:
     """One row per test set, seed, arm and metric: value, difference from the baseline, 95 % interval (`low`, `high`), p, marker.
 
     `p` is corrected, as configured, for the comparisons of all arms and test sets by that metric with that seed;
-    `p_single` is not.
+    `p_single` is not. Both are two-sided. `p_sacrebleu` is sacreBLEU's, corrected, which counts one side of the bootstrap's resamples.
     """
     rows = []
-    # COMET is tested over all seeds together only; with a single seed that is the test of the seed
+    # with a single seed the test over all seeds, that of COMET too, is the test of the seed
     all_seeds = {(r["testset"], r["arm"], r["metric"]): r for r in over_seeds if r["other"] == study.baseline and len(study.seeds) == 1}
     for testset, seed in itertools.product(study.tested, study.seeds):
         systems = study.json(study.tests / "significance" / f"{testset}.seed{seed}.json")["systems"]
@@ -64,6 +65,7 @@ def measures(study: Study, over_seeds: Rows) -> Rows:
             for metric, score in measured(study, testset, arm, seed).items():
                 tested = systems.get(arm, {}).get(metric) or all_seeds.get((testset, arm, metric), {})
                 p = None if arm == study.baseline else tested.get("p_single", tested.get("p"))
+                both = all_seeds.get((testset, arm, metric), {}).get("p_single", two_sided(study, p)) if p is not None else None
                 if arm == study.baseline:
                     baseline[metric] = score["value"]
                 difference = score["value"] - baseline[metric] if metric in baseline else None
@@ -71,18 +73,26 @@ def measures(study: Study, over_seeds: Rows) -> Rows:
                 rows.append(
                     {"testset": testset, "seed": seed, "arm": arm, "metric": metric, "value": score["value"], "difference": difference}
                     | {"low": None if ci is None else tested["mean"] - ci, "high": None if ci is None else tested["mean"] + ci}
-                    | {"p_single": with_ties(p, difference)}
+                    | {"p_single": with_ties(p, difference), "both_sides": with_ties(both, difference)}
                     | {"signature": score["signature"], "test": tested.get("signature")}
                 )
+    correct(study, rows, "metric", "seed")
+    for row in rows:
+        row["p_sacrebleu"], row["p_single"] = row["p"], row.pop("both_sides")
     correct(study, rows, "metric", "seed")
     for row in rows:
         row["marker"] = marker(row["p"], row["difference"] or 0.0, row["metric"])
     return rows
 
 
+def two_sided(study: Study, p: float | None) -> float | None:
+    """A p-value of sacreBLEU's as one of a two-sided test: twice as large for the bootstrap, whose other tail it does not count."""
+    return p if p is None or study.settings.scores.test != "bootstrap" else min(1.0, 2 * p)
+
+
 def interval_and_p(row: dict[str, Any]) -> tuple:
-    """The columns `low`, `high` and `p` of a row of `scores.tsv`; empty where there is no value."""
-    return tuple("" if row[key] is None else round(row[key], 6) for key in ("low", "high", "p"))
+    """The columns `low`, `high` and `p` of a row of `scores.tsv`, with sacreBLEU's p where the test is its own; empty without a value."""
+    return tuple("" if value is None else round(value, 6) for value in (row["low"], row["high"], row.get("p_sacrebleu", row["p"])))
 
 
 def measured(study: Study, testset: str, arm: str, seed: int) -> dict[str, dict[str, Any]]:
@@ -158,7 +168,10 @@ def differences(study: Study) -> Rows:
     """A row per test set, metric and pair of arms: the difference over all seeds with its interval and p."""
     rows = []
     for testset in study.tested:
-        rows += [{"testset": testset, **row} for row in study.json(study.tests / "significance" / f"{testset}.json")["pairs"]]
+        said = study.json(study.tests / "significance" / f"{testset}.json")
+        # results of before: with one seed they counted one side
+        old = len(study.seeds) == 1 and "two_sided" not in said
+        rows += [{"testset": testset, **row, "p": two_sided(study, row["p"]) if old else row["p"]} for row in said["pairs"]]
     against_baseline = [row for row in rows if row["other"] == study.baseline]
     for row in rows:
         row["p_single"] = row["p"]

@@ -21,7 +21,8 @@ def line_chart(
 
     Each of `series` has a `name`, a `colour` (index), `lines` (lists of (x, y), one a seed) and may
     have `dashed` lines, and `labels` for lines of a single point. Empty series are left out; a chart without points says so.
-    Without a `legend`, the page says which colour is what.
+    Without a `legend`, the page says which colour is what. The axes end where the data do. A series' name stands where its last line
+    ends, too, and a point says its values when the mouse is over it.
     """
     points = [p for s in series for line in [*s["lines"], *s.get("dashed", [])] for p in line]
     if not points:
@@ -30,11 +31,15 @@ def line_chart(
         ticks(min(0.0, *(x for x, _ in points)), max(0.0, *(x for x, _ in points)), whole=all(float(x).is_integer() for x, _ in points)),
         ticks(min(y for _, y in points), max(y for _, y in points)),
     )
-    left, right, bottom = 58, 16, 44
+    drawn = [s for s in series if any(len(line) > 1 for line in [*s["lines"], *s.get("dashed", [])])] if legend else []
+    left, right, bottom = 58, 16 + max((7 * len(s["name"]) for s in drawn), default=0), 44
     names, below = _legend([s for s in series if s["lines"] or s.get("dashed")] if legend else [], left, 16, width - right)
     top = below + 2 if names else 12
     height += max(0.0, top - 34)
-    x_at = _scale(xs[0], xs[-1], left, width - right)
+    most = max(x for x, _ in points)
+    ends = max(most, xs[-2]) if drawn and len(xs) > 2 else xs[-1]
+    x_at = _scale(xs[0], ends, left, width - right)
+    xs = [x for x in xs if x <= ends]
     y_at = _scale(ys[0], ys[-1], height - bottom, top)
     parts = [_line(left, y_at(y), width - right, y_at(y), "grid") + _text(left - 6, y_at(y) + 4, label(y, ys), "end") for y in ys]
     parts += [_line(x_at(x), height - bottom, x_at(x), height - bottom + 4, "axis") for x in xs]
@@ -43,6 +48,7 @@ def line_chart(
     parts += [_text((left + width - right) / 2, height - 8, x_label, "middle")]
     parts += [f'<g transform="translate(13 {(top + height - bottom) / 2}) rotate(-90)">{_text(0, 0, y_label, "middle")}</g>']
     for s in series:
+        parts.append(f'<g class="series" data-name="{escape(s["name"])}">')
         names_of = s.get("labels", [""] * len(s["lines"]))
         solid = [(line, name, "") for line, name in zip(s["lines"], names_of, strict=True)]
         for line, name, dash in [*solid, *((line, "", ' stroke-dasharray="5 3"') for line in s.get("dashed", []))]:
@@ -52,9 +58,35 @@ def line_chart(
                 (x, y) = line[0]
                 parts.append(f'<circle cx="{x_at(x):.1f}" cy="{y_at(y):.1f}" r="4.5" fill="{_colour(s)}"/>')
                 parts.append(_text(x_at(x) + 8, y_at(y) + 4, name, "start"))
-            elif len(line) <= 25:
-                parts += [f'<circle cx="{x_at(x):.1f}" cy="{y_at(y):.1f}" r="2.4" fill="{_colour(s)}"/>' for x, y in line]
+            elif len(line) <= DOTS:
+                where = [(f"{x_at(x):.1f}", f"{y_at(y):.1f}", f"{s['name']}, {_value(x)}: {_value(y)}") for x, y in line]
+                dot = f'r="2.4" fill="{_colour(s)}"'
+                parts += [f'<circle cx="{x}" cy="{y}" {dot}><title>{escape(said)}</title></circle>' for x, y, said in where]
+        parts.append("</g>")
+    last = {s["name"]: (s["lines"] or s["dashed"])[-1][-1] for s in drawn}
+    heights = spread_out([y_at(y) for _, y in last.values()], 13, top + 6)
+    parts += [_text(x_at(x) + 5, height + 4, name, "start") for (name, (x, _)), height in zip(last.items(), heights, strict=True)]
     return _svg(title, width, height, parts + names)
+
+
+DOTS = 60
+"""Points of a line that are marked each by itself."""
+
+
+def _value(number: float) -> str:
+    """A number with at most four digits that count."""
+    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.4g}".replace("-", "−")
+
+
+def spread_out(wanted: list[float], apart: float, least: float) -> list[float]:
+    """Heights near those `wanted`, at least so far `apart` and at `least` or below it, in the order in which they were given."""
+    found = list(wanted)
+    order = sorted(range(len(found)), key=wanted.__getitem__)
+    before = least - apart
+    for at in order:
+        found[at] = before = max(found[at], before + apart)
+    over = min(max((found[at] - wanted[at] for at in order), default=0.0) / 2, min(found, default=least) - least)
+    return [height - over for height in found]
 
 
 def dot_chart(title: str, rows: list[dict[str, Any]], x_label: str, *, line: tuple[str, float] | None = None, width: int = 540) -> str:
@@ -95,6 +127,38 @@ def dot_chart(title: str, rows: list[dict[str, Any]], x_label: str, *, line: tup
         parts += [f'<circle cx="{at(v):.1f}" cy="{y}" r="2.5" fill="{_colour(row)}" opacity=".6"/>' for v in row.get("values", [])]
         parts.append(f'<circle cx="{at(row["value"]):.1f}" cy="{y}" r="5" fill="{_colour(row)}"/>')
     return _svg(title, width, bottom + (66 if line else 46), parts)
+
+
+def histogram(title: str, values: list[float], x_label: str, *, width: int = 540, height: float = 190) -> str:
+    """How often values lie in ranges of one width, those below zero in another colour than those above."""
+    if not values:
+        return _svg(title, width, 60, [_text(width / 2, 35, "no numbers", "middle")])
+    ranges = counted(values)
+    edges = [low for low, _, _ in ranges] + [ranges[-1][1]]
+    step = edges[1] - edges[0]
+    ys = ticks(0, max(count for _, _, count in ranges), about=4, whole=True)
+    left, right, bottom, top = 58, 16, 44, 12
+    x_at, y_at = _scale(edges[0], edges[-1], left, width - right), _scale(0, ys[-1], height - bottom, top)
+    parts = [_line(left, y_at(y), width - right, y_at(y), "grid") + _text(left - 6, y_at(y) + 4, label(y, ys), "end") for y in ys]
+    for edge, end, count in ranges:
+        x, colour = x_at(edge), "var(--c1)" if edge >= -1e-9 else "var(--c2)"
+        said = f"{_value(edge)} to {_value(end)}: {count:,}"
+        size = f'width="{x_at(edge + step) - x - 1:.1f}" height="{height - bottom - y_at(count):.1f}"'
+        parts.append(f'<rect class="bar" x="{x:.1f}" y="{y_at(count):.1f}" {size} fill="{colour}"><title>{said}</title></rect>')
+    marks = ticks(edges[0], edges[-1])
+    parts += [_text(x_at(x), height - bottom + 17, label(x, marks), "middle") for x in marks if edges[0] - 1e-9 <= x <= edges[-1] + 1e-9]
+    parts += [_line(left, height - bottom, width - right, height - bottom, "axis")]
+    parts += [_text((left + width - right) / 2, height - 8, x_label, "middle")]
+    return _svg(title, width, height, parts)
+
+
+def counted(values: list[float]) -> list[tuple[float, float, int]]:
+    """Ranges of one round width that hold all values and zero as an edge: from, to, and how many values; the last has its end, too."""
+    edges = ticks(min([0.0, *values]), max([0.0, *values]), about=20)
+    counts = [0] * (len(edges) - 1)
+    for value in values:
+        counts[min(int((value - edges[0]) / (edges[1] - edges[0]) + 1e-9), len(counts) - 1)] += 1
+    return list(zip(edges, edges[1:], counts, strict=False))
 
 
 def scatter(title: str, source: list[Point], target: list[Point], names: tuple[str, str], half: float, *, size: int = 260) -> str:
@@ -186,10 +250,8 @@ def _legend(series: list[dict[str, Any]], left: float, y: float, right: float) -
         wide = 34 + 7 * len(s["name"])
         if x > left and x + wide > right:
             x, y = left, y + 16
-        parts += [
-            f'<rect x="{x:.0f}" y="{y - 9:.0f}" width="12" height="9" rx="2" fill="{_colour(s)}"/>',
-            _text(x + 17, y, s["name"], "start"),
-        ]
+        swatch = f'<rect x="{x:.0f}" y="{y - 9:.0f}" width="12" height="9" rx="2" fill="{_colour(s)}"/>'
+        parts.append(f'<g class="key" data-name="{escape(s["name"])}">{swatch}{_text(x + 17, y, s["name"], "start")}</g>')
         x += wide
     return parts, y + 16
 

@@ -2,6 +2,7 @@
 
 import difflib
 import itertools
+import statistics
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import zstandard
 
 from workflow_scripts.evidence.scores import aligned
 from workflow_scripts.evidence.word_accuracy import read_frequencies, tokenizer
+from workflow_scripts.report import drawing
 from workflow_scripts.report.study import Study, evenly
 from workflow_scripts.stage import read_json
 from workflow_scripts.tasks.entry import task_of
@@ -117,7 +119,10 @@ def noises(study: Study) -> dict[str, list[str]]:
 
 
 def translations(study: Study, each: int = 5) -> dict[str, Any]:
-    """The `each` sentences of the first test set where an arm's chrF is furthest above the baseline's, and furthest below."""
+    """The `each` sentences of the first test set where an arm's chrF is furthest above the baseline's, furthest below, and typical.
+
+    Typical are those nearest the median of the differences that are not zero. `counts` says how often the arm is better, worse and equal.
+    """
     testset = study.testsets[0]
     source, reference = (study.corpus / file for _, file in study.sides(testset))
     sources, references = aligned(source, reference)
@@ -130,17 +135,23 @@ def translations(study: Study, each: int = 5) -> dict[str, Any]:
     gap = [mine - base for mine, base in zip(chrf[compared], chrf[study.baseline], strict=True)]
     order = sorted(range(len(gap)), key=lambda i: -gap[i])
     chosen = [i for i in order[:each] if gap[i] > 0] + [i for i in order[-each:] if gap[i] < 0]
-    shown = chosen or evenly(range(len(gap)), 2 * each)
+    typical = typical_ones(gap, each, {*chosen}) if chosen else []
+    best, worst = ([i for i in chosen if sign * gap[i] > 0] for sign in (1, -1))
+    shown = [*best, *typical, *worst] or evenly(range(len(gap)), 2 * each)
     low, underline = underlining(study, [references[i] for i in shown])
     return {
         "languages": [code for code, _ in study.sides(testset)],
         "testset": testset,
         "compared": compared,
         "differ": bool(chosen),
+        "gaps": gap,
+        "ranges": drawing.counted(gap),
+        "counts": {"better": sum(one > 0 for one in gap), "worse": sum(one < 0 for one in gap), "equal": sum(one == 0 for one in gap)},
         "rows": [
             {
                 "line": i + 1,
                 "gap": gap[i],
+                "group": "typical" if i in typical else "better" if gap[i] > 0 else "worse",
                 "sentences": _sentences(study, sources[i]),
                 "reference": underline(at, references[i]),
             }
@@ -149,6 +160,15 @@ def translations(study: Study, each: int = 5) -> dict[str, Any]:
         ],
         "low": low,
     }
+
+
+def typical_ones(gap: list[float], number: int, but: set[int]) -> list[int]:
+    """The places of `number` differences nearest the median of those that are not zero, the smallest first; none of those in `but`."""
+    others = [i for i, one in enumerate(gap) if one and i not in but]
+    if not others:
+        return []
+    middle = statistics.median(one for one in gap if one)
+    return sorted(sorted(others, key=lambda i: (abs(gap[i] - middle), i))[:number], key=lambda i: (gap[i], i))
 
 
 def underlining(study: Study, references: list[str]) -> tuple[int, Callable[[int, str], list[tuple[str, bool]]]]:

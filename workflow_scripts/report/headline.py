@@ -63,6 +63,21 @@ def paired_differences(study: Study, rows: Rows, over_seeds: Rows, testset: str,
     return found
 
 
+def ordered(study: Study, over_seeds: Rows) -> Rows:
+    """The tests of every two arms: first the comparisons that are asked for, in their order and direction, then the others."""
+    wanted = {(arm, other): place for place, (arm, other, _) in enumerate(comparisons(study))}
+    rows = [turned(row) if (row["other"], row["arm"]) in wanted else row for row in over_seeds]
+    return sorted(rows, key=lambda row: wanted.get((row["arm"], row["other"]), len(wanted)))
+
+
+def turned(row: dict[str, Any]) -> dict[str, Any]:
+    """A test the other way round."""
+    negative = {key: None if row.get(key) is None else -row[key] for key in ("difference", "low", "high")}
+    by_seed = row.get("by_seed")
+    ends = {"low": negative["high"], "high": negative["low"], "by_seed": (-by_seed[1], -by_seed[0]) if by_seed else by_seed}
+    return {**row, "arm": row["other"], "other": row["arm"], "difference": negative["difference"], **ends}
+
+
 def where(study: Study, testset: str) -> str:
     """Which test set an answer is about, where there are several; a name that is none of them is their average."""
     if len(study.testsets) == 1:
@@ -174,7 +189,7 @@ def answer(rows: Rows, over_seeds: Rows, arm: str, other: str, testset: str, met
     numbers = f"{both}, a difference of {signed(gap['mean'], digits(metric))} ({', '.join(_uncertainty(gap, tested, metric))})"
     if tested is None or tested["p"] is None:
         return f"Not tested in {called}", f"{numbers}."
-    # with one seed p is sacreBLEU's, in effect that of a one-sided test, and the interval may still have zero in it
+    # p and interval come from the same resamples, but where they are askew one may leave zero out and the other not
     within_chance = tested["low"] is not None and tested["low"] < 0 < tested["high"]
     within_seeds = gap["interval"] is not None and gap["interval"][0] <= 0 <= gap["interval"][1]
     if within_seeds and not (tested["p"] >= 0.05 or within_chance):
@@ -194,9 +209,7 @@ def _tested(over_seeds: Rows, arm: str, other: str, testset: str, metric: str) -
     """The test of `arm` − `other`; a test of `other` − `arm` is turned round."""
     for row in over_seeds:
         if (row["testset"], row["metric"]) == (testset, metric) and {row["arm"], row["other"]} == {arm, other}:
-            if row["arm"] == arm or row["low"] is None:
-                return row
-            return {**row, "low": -row["high"], "high": -row["low"]}
+            return row if row["arm"] == arm else turned(row)
     return None
 
 

@@ -15,35 +15,33 @@ from workflow_scripts.report.tradeoff import speed
 from workflow_scripts.tasks.entry import task_of
 
 READERS: dict[str, Callable[[Study], dict[str, Any]]] = {
-    # of text that is written
-    "run": what_was_run,
-    "generated": what_was_generated,
     "scores": scores,
-    "speed": speed,
-    "words": word_accuracy,
-    "curves": learning_curves,
-    "distances": representation,
-    "lexicon": lexicon,
-    "switched": switched,
-    "translations": translations,
-    # of labels
-    "classified": what_was_classified,
     "answers": labels.scores,
-    "looks": labels.curves,
-    "dictionaries": labels.dictionaries,
+    "translations": translations,
     "tagged": labels.tagged,
     "answered": answered,
     "ranked": found.ranked,
-    # of what is looked up
-    "searched": found.what_was_searched,
-    "layers": found.layers,
     "neighbours": found.neighbours,
+    "words": word_accuracy,
+    "speed": speed,
+    "curves": learning_curves,
+    "looks": labels.curves,
+    "run": what_was_run,
+    "generated": what_was_generated,
+    "classified": what_was_classified,
+    "searched": found.what_was_searched,
+    "distances": representation,
+    "layers": found.layers,
+    "lexicon": lexicon,
+    "dictionaries": labels.dictionaries,
+    "switched": switched,
 }
-"""Who reads the numbers of a part, by the name that the parts of a task (`Task.parts`) give."""
+"""Who reads the numbers of a part, by the name that the parts of a task (`Task.parts`) give; the page has the parts in this order."""
 
 
 def parts_of(study: Study) -> dict[str, tuple[str, Callable[[Study], dict[str, Any]]]]:
     """The parts of an experiment's section: speed only where its settings ask for it, and words that are switched where some are."""
     there = {"speed": getattr(study.settings, "speed", None), "lexicon": study.lexicon, "switched": noises(study)}
-    named = task_of(study.settings).parts.items()
+    order = list(READERS)
+    named = sorted(task_of(study.settings).parts.items(), key=lambda part: order.index(part[1][1]))
     return {name: (title, READERS[reader]) for name, (title, reader) in named if there.get(name, True)}

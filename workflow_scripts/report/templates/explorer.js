@@ -1,6 +1,6 @@
 "use strict";
 const {arms, rows} = JSON.parse(document.getElementById("data").textContent);
-const ask = Object.fromEntries(["search", "mine", "theirs", "show", "sort"].map(name => [name, document.getElementById(name)]));
+const ask = Object.fromEntries(["search", "mine", "theirs", "show", "least", "shortest", "longest", "rare", "sort"].map(name => [name, document.getElementById(name)]));
 const PAGE = 50;
 let shown = PAGE, found = [];
 
@@ -27,6 +27,16 @@ const marked = (text, reference) => {
   return made;
 };
 
+// each word of the reference that no hypothesis has is marked
+const missed = (reference, written) => {
+  const there = new Set(written.flatMap(wordsOf)), made = document.createDocumentFragment();
+  for (const part of reference.split(PARTS)) {
+    if (!/[\p{L}\p{N}]/u.test(part) || there.has(part.toLowerCase())) made.append(part);
+    else { const mark = document.createElement("em"); mark.className = "missed"; mark.append(part); made.append(mark); }
+  }
+  return made;
+};
+
 const line = (body, name, content, code) => {
   const row = body.insertRow(), head = document.createElement("th"), cell = document.createElement("td");
   head.scope = "row";
@@ -44,7 +54,7 @@ const tableOf = row => {
   table.createCaption().append(`Line ${number}: ${ask.mine.value} \u2212 ${ask.theirs.value} is ${signed(gapOf(row))}` + (rare ? `; rare words: ${rare}` : ""));
   const body = table.createTBody();
   line(body, "source", source, LANGUAGES[0]);
-  line(body, "reference", reference, LANGUAGES[1]);
+  line(body, "reference", missed(reference, written), LANGUAGES[1]);
   arms.forEach((arm, place) => line(body, `${arm} ${(scores[place] / 10).toFixed(1)}`, marked(written[place], reference), LANGUAGES[1]));
   return table;
 };
@@ -66,7 +76,10 @@ const show = () => {
 const look = () => {
   const wanted = ask.search.value.trim().toLowerCase();
   const has = row => !wanted || [row[1], row[2], ...row[4]].some(text => text.toLowerCase().includes(wanted));
-  found = rows.filter(row => has(row) && SHOWN[ask.show.value](row)).sort(ORDER[ask.sort.value]);
+  const number = (name, otherwise) => ask[name].value === "" ? otherwise : Number(ask[name].value);
+  const least = number("least", 0), shortest = number("shortest", 0), longest = number("longest", Infinity), rare = number("rare", 0);
+  const within = row => Math.abs(gapOf(row)) >= least && lengthOf(row) >= shortest && lengthOf(row) <= longest && row[3] >= rare;
+  found = rows.filter(row => has(row) && within(row) && SHOWN[ask.show.value](row)).sort(ORDER[ask.sort.value]);
   shown = PAGE;
   const count = kind => rows.filter(SHOWN[kind]).length;
   document.getElementById("counts").textContent = `${found.length} of ${rows.length} sentences. Of all, ${ask.mine.value} is better than `

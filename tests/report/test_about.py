@@ -1,0 +1,60 @@
+"""The line under the title, the command that would tell more, and what words mean."""
+
+import os
+import re
+
+from invented import configuration, plain, put, report, results
+
+from workflow_scripts.report import about
+from workflow_scripts.report.study import configured
+
+
+def benchmark(path, begins, seconds):
+    put(path, f"s\th:m:s\n{seconds}\t-\n")
+    os.utime(path, (begins + seconds,) * 2)
+
+
+def test_the_line_under_the_title_says_when_where_and_how(tmp_path):
+    root = results(tmp_path / "results")
+    benchmark(root / "benchmarks/corpus/a.tsv", 1000, 60)
+    benchmark(root / "benchmarks/training/demo/csr.seed1.finetune.tsv", 1060, 540)
+    text = plain(report(root, tmp_path)[0])
+    assert re.search(r"\d\d \w+ 20\d\d · commit abc123 · cpu, float32 · seed 1 · 10 minutes from the first job to the last", text)
+    # of ten minutes nine were the seed's
+    assert "tells, in about 18 minutes." in text
+
+
+def test_a_run_that_was_interrupted_for_long_has_no_wall_time(tmp_path):
+    benchmark(tmp_path / "benchmarks/corpus/a.tsv", 1000, 60)
+    benchmark(tmp_path / "benchmarks/corpus/b.tsv", 90_000, 60)
+    assert about.wall_time(tmp_path) is None and about.wall_time(tmp_path / "nowhere") is None
+    assert about.time_of_more_seeds(tmp_path, []) == ""
+
+
+def test_the_command_is_what_snakemake_was_called_with(tmp_path):
+    root = results(tmp_path / "results")
+    assert about.command(root) == ""
+    said = "\nSNAKEMAKE\n  Command: /x/__main__.py --logger crossgap --logger-crossgap-events /tmp/e --cores all --configfile my.yaml\n"
+    put(root / "logs/snakemake.log", said)
+    assert about.command(root) == "snakemake --cores all --configfile my.yaml"
+    text = plain(report(root, tmp_path)[0])
+    assert "snakemake --cores all --configfile my.yaml --config 'run={seeds: [1, 2, 3]}' tells, in about three times its time" in text
+    assert "The run was called with: snakemake --cores all --configfile my.yaml" in text
+
+
+def test_words_are_explained_by_the_glossary():
+    found = about.meanings()
+    assert found["arm"].startswith("A way to train: a list of phases") and {"backbone", "phase", "noise"} <= found.keys() <= {
+        *about.EXPLAINED
+    }
+    assert not any(re.search(r"[*`]|\]\(", meaning) for meaning in found.values())
+
+
+def test_several_machines_and_commits_are_counted(tmp_path):
+    root = results(tmp_path / "results", (1, 2))
+    study = configured(root, "demo", configuration((1, 2)))
+    for place, path in enumerate(sorted((root / "runs").rglob("training.json"))):
+        path.write_text(path.read_text().replace('"device": "cpu"', f'"device": "cpu", "machine": "m{place}"'))
+        study.json(path)
+    said = about.about(root, [study], {"files": {"a": [], "b": []}})
+    assert said[1] == "2 commits" and said[2].endswith("machines") and said[3] == "seeds 1, 2"

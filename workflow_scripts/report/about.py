@@ -1,0 +1,92 @@
+"""about: when, where and how a run was made, for the line under the page's title; and what its words mean, for the mouse."""
+
+import csv
+import re
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from workflow_scripts.report.study import Study
+from workflow_scripts.run.processes import as_called
+from workflow_scripts.stage import ROOT, read_json
+
+OF_A_SEED = {"codeswitch", "labelled_codeswitch", "pretext", "finetune", "decoding", "generation_decoding", "head_prediction"}
+OF_A_SEED |= {"scores", "significance", "word_accuracy", "representation", "comet"}
+"""Rules whose jobs another seed has again, as the table of cost calls them."""
+
+
+def about(results: Path, studies: list[Study], provenance: dict[str, Any]) -> list[str]:
+    """Date, commit, machine with its precision, seeds and wall time, as far as they are known."""
+    read = [path for study in studies for path in study.read if path.exists()]
+    trained = [read_json(path) for path in read if path.name == "training.json"]
+    machines = dict.fromkeys(f"{one.get('machine', one['device'])}, {one['precision']}" for one in trained)
+    seeds = sorted({seed for study in studies for seed in study.seeds})
+    commits = list(provenance["files"])
+    found = [f"{datetime.fromtimestamp(max(path.stat().st_mtime for path in read)):%d %B %Y}"] if read else []
+    found += [f"commit {commits[0]}" if len(commits) == 1 else f"{len(commits)} commits"] if commits else []
+    found += list(machines) if len(machines) <= 2 else [f"{len(machines)} machines"]
+    found += [f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"] if seeds else []
+    seconds = wall_time(results)
+    return [*found, f"{in_words(seconds)} from the first job to the last"] if seconds else found
+
+
+def wall_time(results: Path) -> float | None:
+    """Seconds from the beginning of the first job to the end of the last, by the files of benchmarks; None where these tell nothing.
+
+    A run that was interrupted for long, or whose files were copied, tells nothing: then the jobs do not fill the time between.
+    """
+    ends = [(path.stat().st_mtime, _seconds(path)) for path in (results / "benchmarks").glob("*/**/*.tsv")]
+    if not ends:
+        return None
+    passed = max(end for end, _ in ends) - min(end - seconds for end, seconds in ends)
+    worked = sum(seconds for _, seconds in ends)
+    return passed if worked / 64 <= passed <= 2 * worked else None
+
+
+def _seconds(benchmark: Path) -> float:
+    with open(benchmark, encoding="utf-8") as file:
+        rows = list(csv.DictReader(file, delimiter="\t"))
+    return sum(float(row["s"]) for row in rows if re.fullmatch(r"[\d.]+", row.get("s") or ""))
+
+
+def time_of_more_seeds(results: Path, cost: list[dict[str, Any]]) -> str:
+    """How long two more seeds take: twice the share of the wall time in which jobs were at work that each seed has; nothing if unknown."""
+    seconds = wall_time(results)
+    if not seconds or not cost:
+        return ""
+    share = sum(row["seconds"] for row in cost if row["rule"] in OF_A_SEED) / cost[-1]["seconds"]
+    return f"about {in_words(2 * share * seconds)}"
+
+
+def in_words(seconds: float) -> str:
+    """A time in minutes, or hours."""
+    minutes = max(1, round(seconds / 60))
+    return f"{minutes} minute{'s' * (minutes > 1)}" if minutes < 120 else f"{seconds / 3600:.1f} hours"
+
+
+def command(results: Path) -> str:
+    """What Snakemake was last called with, by its log; nothing where there is none."""
+    logs = [results / "logs/snakemake.log", *(results.parent / ".snakemake/log").glob("*.snakemake.log")]
+    for log in sorted((log for log in logs if log.exists()), key=lambda log: -log.stat().st_mtime):
+        with open(log, encoding="utf-8", errors="replace") as file:
+            said = re.search(r"^  Command: (.*)$", file.read(4096), flags=re.MULTILINE)
+        if said:
+            words = as_called(said[1].split()[1:])
+            return f"snakemake {' '.join(words)}".strip()
+    return ""
+
+
+EXPLAINED = ("arm", "backbone", "baseline", "coverage", "lexicon", "look", "noise", "phase", "shortfall", "updates")
+"""Words in the heads of tables that a reader may not know."""
+
+
+def meanings() -> dict[str, str]:
+    """Word of `EXPLAINED` → what it means, from the glossary; nothing where the glossary is not there."""
+    page = ROOT / "docs/glossary.md"
+    if not page.exists():
+        return {}
+    found = {}
+    for words, meaning in re.findall(r"^\| (\*\*.*?) \| (.*) \|$", page.read_text(encoding="utf-8"), flags=re.MULTILINE):
+        plain = re.sub(r"\[([^]]*)\]\([^)]*\)|[*`]", lambda link: link[1] or "", meaning)
+        found |= {word.lower(): plain for word in re.findall(r"\*\*(.*?)\*\*", words) if word.lower() in EXPLAINED}
+    return found

@@ -1,0 +1,140 @@
+// what a stranger may not know is explained where the mouse rests, or the keyboard
+const MEANINGS = {{ meanings|tojson }};
+for (const head of document.querySelectorAll("thead th")) {
+  const word = head.textContent.trim().toLowerCase(), meaning = MEANINGS[word];
+  if (meaning) { head.title = meaning; head.classList.add("explained"); }
+}
+
+// links to headings and figures
+document.querySelectorAll("figure").forEach((figure, place) => { figure.id ||= `figure-${place + 1}`; });
+for (const head of document.querySelectorAll("main h2[id], main h3")) {
+  if (!head.id) {
+    const before = [...document.querySelectorAll("main h2[id], main h3")], at = before.indexOf(head);
+    head.id = `part-${at}`;
+  }
+  const link = document.createElement("a");
+  link.className = "anchor";
+  link.setAttribute("aria-label", `link to: ${head.textContent.trim()}`);
+  link.setAttribute("href", `#${head.id}`);
+  link.append("#");
+  head.append(" ", link);
+}
+
+// the contents stay in view where the window is wide, and open with a button where it is not
+const contents = document.getElementById("contents"), wide = matchMedia("(min-width: 80rem)");
+const unfold = () => { contents.open = wide.matches; };
+wide.addEventListener("change", unfold);
+unfold();
+contents.addEventListener("click", event => { if (event.target.matches("a") && !wide.matches) contents.open = false; });
+const seen = () => {
+  const links = [...contents.querySelectorAll("a")], top = scrollY + 120;
+  const here = links.filter(link => (document.getElementById(decodeURIComponent(link.hash.slice(1)))?.getBoundingClientRect().top ?? Infinity) + scrollY <= top).pop();
+  links.forEach(link => link.toggleAttribute("aria-current", link === here));
+};
+addEventListener("scroll", seen, {passive: true});
+seen();
+
+// a link into something folded unfolds it
+const open = () => {
+  for (let at = document.getElementById(decodeURIComponent(location.hash.slice(1))); at; at = at.parentElement)
+    if (at.matches("details:not(#contents)")) at.open = true;
+};
+addEventListener("hashchange", open);
+open();
+
+// saving and copying: tables as CSV and LaTeX, figures as SVG
+const save = (name, text, kind) => {
+  const link = document.createElement("a");
+  link.setAttribute("href", URL.createObjectURL(new Blob([text], {type: kind})));
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.getAttribute("href")), 1000);
+};
+const named = part => {
+  let at = part;
+  while (at && !at.matches("main") && !at.previousElementSibling?.matches("h2, h3")) at = at.previousElementSibling ?? at.parentElement;
+  const head = at?.previousElementSibling?.id ?? "table";
+  return `${document.title.replace(/[^\w-]+/g, "-")}-${part.id || head}`;
+};
+const worded = cell => {
+  const small = [...cell.querySelectorAll("small")].flatMap(each => each.innerText.split("\n")).map(text => text.trim()).filter(Boolean);
+  const copy = cell.cloneNode(true);
+  copy.querySelectorAll("small, .anchor").forEach(each => each.remove());
+  const main = copy.textContent.replace(/\s+/g, " ").trim();
+  return small.length ? `${main} (${small.join("; ")})` : main;
+};
+const rowsOf = table => [...table.rows].map(row => [...row.cells].map(worded));
+const csv = table => rowsOf(table).map(row => row.map(cell => /[",\n]/.test(cell) ? `"${cell.replace(/"/g, '""')}"` : cell).join(",")).join("\n") + "\n";
+const ESCAPES = {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "\u00b1": "$\\pm$", "\u2212": "$-$", "\u2020": "$^\\dagger$", "\u2021": "$^\\ddagger$", "<": "$<$", ">": "$>$"};
+const escaped = text => text.replace(/[\\&%$#_{}~^\u00b1\u2212\u2020\u2021<>]/g, sign => ESCAPES[sign] ?? `\\${sign}`);
+const signaturesOf = table => {
+  let at = table.closest(".wide") ?? table;
+  while ((at = at.nextElementSibling) && !at.matches("h2, h3")) if (at.matches(".signatures")) return at.innerText.split("\n").filter(Boolean);
+  return [];
+};
+const latex = table => {
+  const [head, ...rows] = rowsOf(table), columns = Math.max(...rows.map(row => row.length), head.length);
+  const line = row => `${row.map(escaped).join(" & ")} \\\\`;
+  const legend = table.caption ? [`\\caption{${escaped(table.caption.innerText.replace(/\s+/g, " ").trim())}}`] : [];
+  const tabular = [`\\begin{tabular}{l${"r".repeat(columns - 1)}}`, "\\toprule", line(head), "\\midrule", ...rows.map(line), "\\bottomrule", "\\end{tabular}"];
+  return [...signaturesOf(table).map(text => `% ${text}`), "\\begin{table}", ...legend, ...tabular, "\\end{table}"].join("\n") + "\n";
+};
+const button = (name, label, does) => {
+  const made = document.createElement("button");
+  made.type = "button";
+  made.append(name);
+  made.setAttribute("aria-label", label);
+  made.addEventListener("click", does);
+  return made;
+};
+for (const box of document.querySelectorAll(".wide")) {
+  const table = box.querySelector("table");
+  if (!table?.rows.length) continue;
+  const tools = document.createElement("p"), copy = button("copy", "copy this table", async () => {
+    await navigator.clipboard.writeText(rowsOf(table).map(row => row.join("\t")).join("\n"));
+    copy.textContent = "copied";
+  });
+  tools.className = "tools";
+  tools.append(button("CSV", "save this table as CSV", () => save(`${named(table)}.csv`, csv(table), "text/csv")),
+    button("LaTeX", "save this table as LaTeX", () => save(`${named(table)}.tex`, latex(table), "text/x-tex")), copy);
+  box.after(tools);
+}
+const drawn = chart => {
+  const copy = chart.cloneNode(true), style = getComputedStyle(document.documentElement);
+  copy.setAttribute("xmlns", "http://www.w3.org/2000/svg");
+  const rules = document.createElementNS("http://www.w3.org/2000/svg", "style");
+  rules.append("text{font-family:sans-serif;font-size:12px;fill:" + style.getPropertyValue("--soft") + "} .axis{stroke:" + style.getPropertyValue("--soft")
+    + "} .grid{stroke:" + style.getPropertyValue("--line") + "} .join{stroke:" + style.getPropertyValue("--soft") + ";stroke-opacity:.3}");
+  copy.prepend(rules);
+  return new XMLSerializer().serializeToString(copy).replace(/var\((--[\w-]+)\)/g, (_, name) => style.getPropertyValue(name).trim());
+};
+for (const figure of document.querySelectorAll("figure")) {
+  const chart = figure.querySelector("svg"), tools = document.createElement("p");
+  if (!chart) continue;
+  const link = document.createElement("a");
+  link.className = "anchor";
+  link.setAttribute("aria-label", "link to this figure");
+  link.setAttribute("href", `#${figure.id}`);
+  link.append("#");
+  tools.className = "tools";
+  tools.append(button("SVG", "save this figure as SVG", () => save(`${named(figure)}.svg`, drawn(chart), "image/svg+xml")), link);
+  figure.append(tools);
+}
+
+// a click on a name in the legend hides its line
+for (const key of document.querySelectorAll("svg .key")) {
+  const name = key.dataset.name, chart = key.closest("svg");
+  const lines = [...chart.querySelectorAll(".series")].filter(each => each.dataset.name === name);
+  if (!lines.length) continue;
+  key.setAttribute("role", "button");
+  key.setAttribute("tabindex", "0");
+  key.setAttribute("aria-pressed", "true");
+  key.setAttribute("aria-label", `show ${name}`);
+  const turn = () => {
+    const hidden = key.getAttribute("aria-pressed") === "true";
+    key.setAttribute("aria-pressed", String(!hidden));
+    lines.forEach(line => line.classList.toggle("off", hidden));
+  };
+  key.addEventListener("click", turn);
+  key.addEventListener("keydown", event => { if (event.key === "Enter" || event.key === " ") { event.preventDefault(); turn(); } });
+}
