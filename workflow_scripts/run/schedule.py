@@ -232,7 +232,7 @@ LEAST = 20.0
 # how long it takes
 
 USUAL = {
-    **{"held_out": 3, "corpus": 7, "embeddings": 75, "mapping": 30, "lexicon": 12, "codeswitch": 15, "backbone": 8, "frequencies": 3},
+    **{"held_out": 3, "corpus": 4, "embeddings": 75, "mapping": 30, "lexicon": 12, "codeswitch": 8, "backbone": 4, "frequencies": 3},
     **{"decoding": 20, "scores": 4, "word_accuracy": 4, "representation": 12, "representation_backbone": 12, "report": 30},
     **{"significance": 40, "significance_over_seeds": 60, "labelled": 5, "head_prediction": 20, "generation_decoding": 30},
 }
