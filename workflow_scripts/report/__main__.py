@@ -109,7 +109,7 @@ def write_report(
     transferred = transfers.transfer(results, settings)
     read_for_it = [path for each in studies for path in each.read] + [path for each in looked_into for path in each["read"]]
     read_for_it += transferred.get("read", [])
-    common = {
+    common: dict[str, Any] = {
         "overview": overview(sections),
         "zero_shot": zero_shot(sections),
         "directions": directions(sections),

@@ -85,7 +85,7 @@ def meanings() -> dict[str, str]:
     page = ROOT / "docs/glossary.md"
     if not page.exists():
         return {}
-    found = {}
+    found: dict[str, str] = {}
     for words, meaning in re.findall(r"^\| (\*\*.*?) \| (.*) \|$", page.read_text(encoding="utf-8"), flags=re.MULTILINE):
         plain = re.sub(r"\[([^]]*)\]\([^)]*\)|[*`]", lambda link: link[1] or "", meaning)
         found |= {word.lower(): plain for word in re.findall(r"\*\*(.*?)\*\*", words) if word.lower() in EXPLAINED}
