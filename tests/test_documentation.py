@@ -33,6 +33,7 @@ from workflow_scripts.training import objective
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "resources/README.md"])
+PAGES.remove(ROOT / "docs/tutorial.md")  # whose commands are run, in tests/workflow/test_tutorial.py
 CONFIGURATIONS = sorted([ROOT / "config.yaml", *ROOT.glob("config/*.yaml"), ROOT / "slurm/config.yaml", ROOT / "Makefile"])
 
 NO_COMMANDS = ("raw text", "module crossgap:", "ok     corpora", "──── 1 job failed", "rules/scores.smk", "root ←", "tests/<room>")

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 PARTS = {
-    "Begin": ["docs/howto", "docs/recipes"],
+    "Begin": ["docs/tutorial", "docs/howto", "docs/recipes"],
     "Look up": ["docs/configuration/index", "docs/errors", "docs/glossary", "docs/mapping"],
     "Extend": ["docs/extend", "docs/reference", "CONTRIBUTING", "docs/design"],
     "Results": ["docs/results", "docs/reproduce", "docs/review"],
