@@ -78,12 +78,13 @@ def test_examples_that_no_recipe_has_are_allowed_by_the_schema(schema, places):
 
 
 def test_messages_are_read_from_the_code():
-    told = 'raise InputError(f"{path}: is empty; give " + "text" if x else "")'
-    assert [errors.template(said) for _, said in errors._told(ast.parse(told), "a.py")] == ["…"]
-    told = 'raise InputError(f"{path}: is empty; give " + ("text" if x else "more"))'
-    assert [errors.template(said) for _, said in errors._told(ast.parse(told), "a.py")] == ["…: is empty; give …"]
-    told = 'def problems(x):\n    yield f"{x}: is wrong"\n\ndef other(x):\n    yield f"{x}: is no problem"\n'
-    assert [errors.template(said) for _, said in errors._told(ast.parse(told), "a.py")] == ["…: is wrong"]
+    def told(code):
+        return [made for _, said, texts in errors._told(ast.parse(code), "a.py") for made in errors.templates(said, texts)]
+
+    assert told('raise InputError(f"{path}: is empty; give " + ("text" if x else "more"))') == ["…: is empty; give …"]
+    assert told('def problems(x):\n    yield f"{x}: is wrong"\n\ndef other(x):\n    yield f"{x}: is no problem"\n') == ["…: is wrong"]
+    function = 'def f(x):\n    said = "too short"\n    if x:\n        said = f"{x} long"\n    raise InputError(f"{x}: is {said}")'
+    assert told(function) == ["…: is too short", "…: is … long"]
 
 
 def test_nearly_every_error_of_the_code_is_listed():

@@ -21,11 +21,11 @@ ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 PARTS = {
-    "Begin": ["docs/tutorial", "docs/howto", "docs/recipes"],
-    "Look up": ["docs/configuration/index", "docs/errors", "docs/glossary", "docs/mapping"],
+    "Begin": ["docs/tutorial", "docs/howto", "docs/recipes", "docs/faq"],
+    "Look up": ["docs/configuration/index", "docs/troubleshooting", "docs/errors", "docs/glossary", "docs/mapping"],
     "Extend": ["docs/extend", "docs/reference", "CONTRIBUTING", "docs/design"],
     "Results": ["docs/results", "docs/reproduce", "docs/review"],
-    "Run": ["docs/slurm", "docs/reliability", "docs/performance", "CHANGELOG"],
+    "Run": ["docs/slurm", "docs/reliability", "docs/performance", "docs/upgrading", "CHANGELOG"],
 }
 """Part of the navigation → its pages; a page that stands in none is an error of the build."""
 BELOW = {"docs/results": "docs/results/*.md", "docs/reproduce": "resources/README.md"}
@@ -97,7 +97,7 @@ def _write_made(folder: Path) -> None:
     (folder / "configuration").mkdir(parents=True)
     for name, text in settings.pages().items():
         (folder / "configuration" / name).write_text(text, encoding="utf-8")
-    (folder / "errors.md").write_text(errors.page({}), encoding="utf-8")
+    (folder / "errors.md").write_text(errors.page(errors.explained()), encoding="utf-8")
     (folder / "reference.md").write_text(reference.page(), encoding="utf-8")
 
 
