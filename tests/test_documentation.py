@@ -108,7 +108,7 @@ def commands_of_page(text: str) -> list[str]:
         if language in ("", "bash", "sh", "console") and not content.strip().startswith(NO_COMMANDS):
             found += content.replace("\\\n", " ").splitlines()
     inline = re.findall(r"`([^`\n]+)`", re.sub(r"^ *```.*?^ *```", "", text, flags=re.M | re.S))
-    found += [code for code in inline if " " in code and code.split()[0] in PROGRAMS]
+    found += [code for code in inline if " " in code.strip() and code.split()[0] in PROGRAMS]
     parts = [part for line in found for part in re.sub(r"\s+#.*", "", line).split(" && ")]
     return [part.strip().removeprefix("$ ") for part in parts if part.strip()]
 
