@@ -18,7 +18,7 @@ NO_GPU = 77
 def test_every_stage_with_a_device_is_compared():
     able = {kind for kind in config._dataclasses(config.Config) if "device" in {field.name for field in fields(kind)}}
     # a head's settings are those of a task
-    from workflow_scripts.tasks.finetuning import HeadSettings
+    from workflow_scripts.tasks.head_settings import HeadSettings
 
     assert able - {HeadSettings} == COMPARISONS.keys()
 

@@ -22,15 +22,15 @@ from workflow_scripts.lexicon import lexicon, mapping
 from workflow_scripts.lexicon.vectors import read_vectors, write_vectors
 from workflow_scripts.models import decoding, refining
 from workflow_scripts.models.networks import load_network
-from workflow_scripts.models.prompts import make_generator
+from workflow_scripts.models.prompt_files import make_generator
 from workflow_scripts.models.sga import SGA
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import read_json
 from workflow_scripts.tasks import answering, classification, labelling, ranking, retrieval
 from workflow_scripts.text import labelled
-from workflow_scripts.text.examples import LabelledSource
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.text.labelled import Labelled
+from workflow_scripts.text.labelled_source import LabelledSource
 from workflow_scripts.training.job import Job
 from workflow_scripts.training.settings import Training
 

@@ -6,7 +6,8 @@ from tiny_models import small_encoder, small_model
 from transformers import AutoModelForMaskedLM, XLMRobertaConfig
 
 from workflow_scripts.models.networks import load_network
-from workflow_scripts.models.prompts import Generator, make_generator
+from workflow_scripts.models.prompt_files import make_generator
+from workflow_scripts.models.prompts import Generator
 from workflow_scripts.models.sga import SGA
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError

@@ -7,7 +7,7 @@ from tiny_models import small_encoder
 from workflow_scripts.models import refining
 from workflow_scripts.models.ctc import collapse
 from workflow_scripts.models.networks import load_network
-from workflow_scripts.models.prompts import make_generator
+from workflow_scripts.models.prompt_files import make_generator
 from workflow_scripts.models.refining import guessed_lengths, mask_predict, replaced, shifted, some_of, within, write
 from workflow_scripts.models.sga import SGA
 from workflow_scripts.models.tokenisation import load_codec

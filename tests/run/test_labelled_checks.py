@@ -5,8 +5,8 @@ from configurations import classified
 
 from workflow_scripts.run import config, labelled_checks
 from workflow_scripts.stage import InputError
-from workflow_scripts.text.examples import LabelledSource
 from workflow_scripts.text.labelled import Labelled
+from workflow_scripts.text.labelled_source import LabelledSource
 
 MODULES = "labelled/modules"
 

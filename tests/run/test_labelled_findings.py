@@ -10,8 +10,9 @@ from looks import moses
 from workflow_scripts.run import config, labelled_findings, lexicon_findings, text_findings
 from workflow_scripts.run.mark_findings import quoted_cells
 from workflow_scripts.stage import InputError
-from workflow_scripts.text.examples import Example, LabelledSource
+from workflow_scripts.text.examples import Example
 from workflow_scripts.text.labelled import Labelled, as_read
+from workflow_scripts.text.labelled_source import LabelledSource
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,9 +8,9 @@ from configurations import changed
 
 from workflow_scripts.run import config, lexicon_findings
 from workflow_scripts.stage import InputError
-from workflow_scripts.text.examples import LabelledSource
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.labelled import Labelled
+from workflow_scripts.text.labelled_source import LabelledSource
 
 ROOT = Path(__file__).parents[2]
 

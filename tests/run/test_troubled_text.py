@@ -12,8 +12,9 @@ from workflow_scripts.run import config, text_findings
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text.aligned import AlignedSource, read_aligned
 from workflow_scripts.text.corpus import Corpus, held_out, leak_key, train
-from workflow_scripts.text.examples import LabelledSource, read_any
+from workflow_scripts.text.examples import read_any
 from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.labelled_source import LabelledSource
 from workflow_scripts.text.parallel import Source, read_pairs
 
 DATA = Path("tests/data/text")

@@ -18,8 +18,9 @@ from workflow_scripts.tasks import answering
 from workflow_scripts.tasks.answering import ANSWERING, Answering, first_sentence, reader_of, score
 from workflow_scripts.tasks.heads import load_token_head
 from workflow_scripts.tasks.passages import mark, pieces_of_span
-from workflow_scripts.text.examples import Example, LabelledSource, read_table
+from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.labelled import Labelled, main
+from workflow_scripts.text.labelled_source import LabelledSource
 from workflow_scripts.text.questions import parse_spans, write_spans
 from workflow_scripts.training.job import Job
 

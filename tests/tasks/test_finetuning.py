@@ -14,10 +14,11 @@ from tiny_models import small_encoder, small_model
 
 from workflow_scripts.stage import read_json
 from workflow_scripts.tasks import labelling
-from workflow_scripts.tasks.finetuning import Batches, HeadSettings, Told, phase_settings
+from workflow_scripts.tasks.finetuning import Batches, Told, phase_settings
+from workflow_scripts.tasks.head_settings import HeadSettings
 from workflow_scripts.tasks.labelling import LABELLING, Labelling
-from workflow_scripts.text.examples import LabelledSource
 from workflow_scripts.text.labelled import Labelled, main
+from workflow_scripts.text.labelled_source import LabelledSource
 from workflow_scripts.training import choice
 from workflow_scripts.training.choice import Choice
 from workflow_scripts.training.job import Job

@@ -19,8 +19,9 @@ from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import labelling
 from workflow_scripts.tasks.heads import load_token_head
 from workflow_scripts.tasks.labelling import LABELLING, Labelling, WordReader, tags_of_sentences, word_scores
-from workflow_scripts.text.examples import Example, LabelledSource, read_table
+from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.labelled import Labelled, main
+from workflow_scripts.text.labelled_source import LabelledSource
 from workflow_scripts.text.tagged import join_words, split_words
 from workflow_scripts.training.job import Job
 

@@ -18,8 +18,9 @@ from workflow_scripts.tasks import ranking
 from workflow_scripts.tasks.head import prepare
 from workflow_scripts.tasks.heads import Reader, label_scores
 from workflow_scripts.tasks.ranking import RANKING, Ranking, counts_of, document_scores, load_ranker, loss_of
-from workflow_scripts.text.examples import LabelledSource, read_table
+from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.labelled import Labelled, main
+from workflow_scripts.text.labelled_source import LabelledSource
 from workflow_scripts.training.job import Job
 
 GRADES = ["0", "1", "2"]

@@ -13,7 +13,8 @@ from workflow_scripts.run.config import load
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import translated as translated_stage
 from workflow_scripts.tasks.translated import joined, main, passage_in_parts, translated, without_the_marks
-from workflow_scripts.text.examples import Example, LabelledSource, read_any, read_table
+from workflow_scripts.text.examples import Example, read_any, read_table
+from workflow_scripts.text.labelled_source import LabelledSource
 from workflow_scripts.text.questions import parse_spans
 
 PASSAGE = "It rains in May. Rome was built in 1858, they say. Then it burnt."

@@ -14,9 +14,10 @@ from tiny_models import manual_pairs
 
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.aligned import AlignedSource, read_aligned
-from workflow_scripts.text.examples import LabelledSource, read_any
+from workflow_scripts.text.examples import read_any
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.graded import read_texts
+from workflow_scripts.text.labelled_source import LabelledSource
 from workflow_scripts.text.parallel import Source, read_pairs
 from workflow_scripts.text.word_lists import read_dictionary, read_lexicon
 

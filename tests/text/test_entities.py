@@ -6,8 +6,8 @@ from collections import Counter
 import pytest
 
 from workflow_scripts.text.entities import CHANGED, read_entities
-from workflow_scripts.text.examples import LabelledSource
 from workflow_scripts.text.labelled import Labelled, chosen
+from workflow_scripts.text.labelled_source import LabelledSource
 
 
 @pytest.mark.parametrize(

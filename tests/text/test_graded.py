@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.text.examples import LabelledSource, read_any, read_table
+from workflow_scripts.text.examples import read_any, read_table
 from workflow_scripts.text.graded import read_texts
 from workflow_scripts.text.labelled import Labelled, main
+from workflow_scripts.text.labelled_source import LabelledSource
 
 GRADES = ["0", "1", "2", "3", "4"]
 XQUADR = Path("resources/xquad-r")

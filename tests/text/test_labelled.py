@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.text.examples import LabelledSource, read_examples, read_table
+from workflow_scripts.text.examples import read_examples, read_table
 from workflow_scripts.text.labelled import Labelled, chosen, main
+from workflow_scripts.text.labelled_source import LabelledSource
 
 PAIRS = LabelledSource(file="x.tsv", columns={"text": 1, "pair": 2, "label": 3})
 ROWS = [("A man sleeps.", "He is awake.", "no"), ("It rains.", "Water falls.", "yes")]

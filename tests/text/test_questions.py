@@ -10,8 +10,9 @@ import pytest
 
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks.answering import counts_of, right_answers
-from workflow_scripts.text.examples import LabelledSource, read_table
+from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.labelled import Labelled, main
+from workflow_scripts.text.labelled_source import LabelledSource
 from workflow_scripts.text.questions import clean_passage, parse_lost, parse_spans, read_questions, write_spans
 from workflow_scripts.text.squad import line_finder
 

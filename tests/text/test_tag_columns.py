@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from workflow_scripts.stage import InputError
-from workflow_scripts.text.examples import LabelledSource, read_any
+from workflow_scripts.text.examples import read_any
+from workflow_scripts.text.labelled_source import LabelledSource
 from workflow_scripts.text.tagged import read_sentences, split_words
 
 UNER = Path("tests/data/tagged/uner.iob2")

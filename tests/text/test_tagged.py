@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.text.examples import LabelledSource, read_table
+from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.labelled import Labelled, main
+from workflow_scripts.text.labelled_source import LabelledSource
 from workflow_scripts.text.tagged import join_words, read_sentences, split_words
 
 POS = ["DET", "NOUN", "PUNCT"]

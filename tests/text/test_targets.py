@@ -10,9 +10,10 @@ import pytest
 import zstandard
 
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.text.examples import LabelledSource, read_table
+from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.labelled import Labelled, main
+from workflow_scripts.text.labelled_source import LabelledSource
 from workflow_scripts.text.targets import read_targets, without_marks
 
 CONTEXT = "Das Haus steht in Rom. Es wurde 1858 gebaut, wie man sagt. 1859 brannte es."

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from workflow_scripts.stage import InputError
-from workflow_scripts.text.examples import LabelledSource, read_any
+from workflow_scripts.text.examples import read_any
+from workflow_scripts.text.labelled_source import LabelledSource
 from workflow_scripts.text.treebanks import read_treebank
 
 UD = Path(__file__).parents[2] / "resources/universal-dependencies"

@@ -13,7 +13,7 @@ from transformers import MBartConfig, MBartForConditionalGeneration
 from workflow_scripts.device import reading_in
 from workflow_scripts.models.batches import collate
 from workflow_scripts.models.networks import load_network
-from workflow_scripts.models.prompts import make_generator
+from workflow_scripts.models.prompt_files import make_generator
 from workflow_scripts.models.sga import SGA
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.models.veco import load_stack

@@ -84,7 +84,6 @@ def by_batch(
 
         from workflow_scripts.device import without_gradients
         from workflow_scripts.models.decoding import Translate, longest_source
-        from workflow_scripts.models.engines import loaded
         from workflow_scripts.models.families import longest_output
         from workflow_scripts.models.search import Hypothesis, padded_batches, without_penalties_of_its_own
 
@@ -112,3 +111,14 @@ def by_batch(
         yield Translate(codec, longest_source(codec, network.config, settings), write)
 
     return opened
+
+
+def loaded(model: Path, codec: Codec, settings: Decoding) -> Any:
+    """A model of transformers that writes, on the device and in the type of the settings."""
+    from workflow_scripts.device import pick_device
+    from workflow_scripts.models.decoding import computed_in
+    from workflow_scripts.models.networks import class_of, read_weights, without_filler
+
+    device = pick_device(settings.device)
+    network = read_weights(class_of(codec.form, "text"), model, new_head=False, dtype=computed_in(settings, device)).to(device)
+    return without_filler(network, codec.tokenizer)

@@ -18,22 +18,13 @@ from typing import Any, NamedTuple
 import torch
 
 from workflow_scripts.device import pick_device
-from workflow_scripts.models.decoding import Decoding, Translate, computed_in, longest_source
-from workflow_scripts.models.engine import register_engine
+from workflow_scripts.models.decoding import Decoding, Translate, longest_source
+from workflow_scripts.models.engine import loaded, register_engine
 from workflow_scripts.models.families import longest_output
 from workflow_scripts.models.search import Hypothesis, beam_search
 from workflow_scripts.models.templates import Templates, ends_of
 from workflow_scripts.models.tokenisation import Codec, ids_needed
 from workflow_scripts.stage import InputError, in_one_line
-
-
-def loaded(model: Path, codec: Codec, settings: Decoding) -> Any:
-    """A model of transformers that writes, on the device and in the type of the settings."""
-    from workflow_scripts.models.networks import class_of, read_weights, without_filler
-
-    device = pick_device(settings.device)
-    network = read_weights(class_of(codec.form, "text"), model, new_head=False, dtype=computed_in(settings, device)).to(device)
-    return without_filler(network, codec.tokenizer)
 
 
 @contextlib.contextmanager

@@ -6,12 +6,10 @@ a file: it is the same in whatever format and split a model was stored.
 """
 
 import contextlib
-import hashlib
 import json
 import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -21,27 +19,22 @@ from workflow_scripts.device import pick_device
 from workflow_scripts.models.decoding import Decoding, Translate, computed_in
 from workflow_scripts.models.families import longest_output
 from workflow_scripts.models.networks import load_network
-from workflow_scripts.models.prompts import Generator, make_generator
-from workflow_scripts.models.refining import write
+from workflow_scripts.models.prompts import Generator, check_encoder, checksum_of
+from workflow_scripts.models.refining import losses, write
 from workflow_scripts.models.search import Hypothesis
 from workflow_scripts.models.sga import BLOCK, FILE, SGA
 from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.stage import InputError, from_plain
 
 
-def save_prompts(model: Generator, path: Path) -> None:
-    """Write what a generator has besides its encoder."""
-    from safetensors.torch import save_file
+def make_generator(encoder: Any, codec: Codec, settings: SGA, frozen: bool = True, length_width: int = 1, where: str = "") -> Generator:
+    """A generator of a masked language model and its codec, in which a class of lengths has `length_width` lengths.
 
-    metadata = {
-        "backbone": model.backbone,
-        "checksum": checksum_of(model.encoder),
-        "frozen": model.frozen,
-        "length_width": model.length_width,
-        BLOCK: asdict(model.settings),
-    }
-    weights = {name: weight.contiguous().cpu() for name, weight in model.state_dict().items() if not name.startswith("encoder.")}
-    save_file(weights, path, metadata={"format": "pt", "crossgap": json.dumps(metadata)})
+    Raises as `check_encoder` does; `where` names the model in messages.
+    """
+    check_encoder(encoder.config, codec, settings, where)
+    blank = codec.tokenizer.get_vocab()[settings.blank]
+    return Generator(encoder, settings, blank, codec.tokenizer.mask_token_id, frozen, length_width, losses)
 
 
 def read_prompts(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
@@ -77,15 +70,6 @@ def load_generator(folder: Path, codec: Codec, prompts: Path | None = None) -> G
         raise InputError(f"{path}: does not have the weights that its settings ask for ({', '.join(sorted(wrong))}); copy the file again")
     model.load_state_dict(weights, strict=False)  # the encoder's own are there
     return model
-
-
-def checksum_of(encoder: Any) -> str:
-    """SHA-256 of the names and numbers (float32) of a model's weights; of weights that are shared, once."""
-    digest = hashlib.sha256()
-    for name, weight in sorted(encoder.named_parameters()):
-        digest.update(f"{name}{tuple(weight.shape)}".encode())
-        digest.update(weight.detach().to("cpu", torch.float32).contiguous().numpy().data)
-    return digest.hexdigest()
 
 
 @contextlib.contextmanager

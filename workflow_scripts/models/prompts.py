@@ -19,6 +19,10 @@ CTC alone. From random weights it stands in for the paper's baseline NAT, a larg
 one stack both encodes and writes.
 """
 
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,7 +34,7 @@ from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
 from workflow_scripts.models.families import family_of, longest_row
 from workflow_scripts.models.networks import last_states, output_layer
-from workflow_scripts.models.sga import FILE, SGA
+from workflow_scripts.models.sga import BLOCK, FILE, SGA
 from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.stage import InputError
 
@@ -87,10 +91,20 @@ class Guide(NamedTuple):
 class Generator(nn.Module):
     """An encoder with the prompts that make it a generator."""
 
-    def __init__(self, encoder: Any, settings: SGA, blank: int, mask: int, frozen: bool = True, length_width: int = 1):
+    def __init__(
+        self,
+        encoder: Any,
+        settings: SGA,
+        blank: int,
+        mask: int,
+        frozen: bool = True,
+        length_width: int = 1,
+        losses: Callable[..., dict[str, torch.Tensor]] | None = None,
+    ):
         """`encoder` is a masked language model of transformers; `blank` and `mask` are ids of pieces. A class of lengths has `length_width`
-        lengths. Prompts are drawn from PyTorch's generator (Xavier)."""
+        lengths. Prompts are drawn from PyTorch's generator (Xavier). `losses` are what it learns by (`refining.losses`)."""
         super().__init__()
+        self.losses = losses
         self.encoder, self.settings, self.blank, self.mask = encoder, settings, blank, mask
         self.backbone = ""  # its name, which a file of prompts tells
         self.frozen, self.length_width = frozen, length_width
@@ -148,8 +162,6 @@ class Generator(nn.Module):
 
     def save_pretrained(self, folder: Path) -> None:
         """Write the encoder in Hugging Face's format, so that whatever reads encoders reads it, and the prompts beside it."""
-        from workflow_scripts.models.prompt_files import save_prompts
-
         self.encoder.save_pretrained(folder)
         save_prompts(self, Path(folder) / FILE)
 
@@ -222,9 +234,9 @@ class Generator(nn.Module):
         self, input_ids: torch.Tensor, attention_mask: torch.Tensor, targets: torch.Tensor, random: torch.Generator | None = None
     ) -> dict[str, torch.Tensor]:
         """The summed losses of a batch, each in nats; see `refining.losses`."""
-        from workflow_scripts.models.refining import losses
-
-        return losses(self, input_ids, attention_mask, targets, random)
+        if self.losses is None:
+            raise ValueError("a generator that learns is made with its losses, as `prompt_files.make_generator` does")
+        return self.losses(self, input_ids, attention_mask, targets, random)
 
     def output_layer(self) -> tuple[torch.Tensor, torch.Tensor]:
         """The matrix and the bias that make a piece's score from the states."""
@@ -233,16 +245,6 @@ class Generator(nn.Module):
 
 # ---------------------------------------------------------------------------------------------
 # made from a backbone
-
-
-def make_generator(encoder: Any, codec: Codec, settings: SGA, frozen: bool = True, length_width: int = 1, where: str = "") -> Generator:
-    """A generator of a masked language model and its codec, in which a class of lengths has `length_width` lengths.
-
-    Raises as `check_encoder` does; `where` names the model in messages.
-    """
-    check_encoder(encoder.config, codec, settings, where)
-    blank = codec.tokenizer.get_vocab()[settings.blank]
-    return Generator(encoder, settings, blank, codec.tokenizer.mask_token_id, frozen, length_width)
 
 
 def check_encoder(config: Any, codec: Codec, settings: SGA, where: str) -> None:
@@ -266,3 +268,31 @@ def check_encoder(config: Any, codec: Codec, settings: SGA, where: str) -> None:
         raise InputError(
             f"sga.prompt_length: {settings.prompt_length} is more than the {longest} positions of {where}; set it to {longest} at most"
         )
+
+
+# ---------------------------------------------------------------------------------------------
+# kept in a file
+
+
+def save_prompts(model: Generator, path: Path) -> None:
+    """Write what a generator has besides its encoder."""
+    from safetensors.torch import save_file
+
+    metadata = {
+        "backbone": model.backbone,
+        "checksum": checksum_of(model.encoder),
+        "frozen": model.frozen,
+        "length_width": model.length_width,
+        BLOCK: asdict(model.settings),
+    }
+    weights = {name: weight.contiguous().cpu() for name, weight in model.state_dict().items() if not name.startswith("encoder.")}
+    save_file(weights, path, metadata={"format": "pt", "crossgap": json.dumps(metadata)})
+
+
+def checksum_of(encoder: Any) -> str:
+    """SHA-256 of the names and numbers (float32) of a model's weights; of weights that are shared, once."""
+    digest = hashlib.sha256()
+    for name, weight in sorted(encoder.named_parameters()):
+        digest.update(f"{name}{tuple(weight.shape)}".encode())
+        digest.update(weight.detach().to("cpu", torch.float32).contiguous().numpy().data)
+    return digest.hexdigest()

@@ -9,9 +9,10 @@ from workflow_scripts.names import is_name, undefined
 from workflow_scripts.run.config import sources_of
 from workflow_scripts.run.text_checks import json_line_problems, language_problems, or_held_out, same_text_problems, testset_problems
 from workflow_scripts.text import squad
-from workflow_scripts.text.examples import TEXT_COLUMNS, WORD_COLUMNS, LabelledSource
+from workflow_scripts.text.examples import TEXT_COLUMNS, WORD_COLUMNS
 from workflow_scripts.text.files import kind_of
 from workflow_scripts.text.labelled import Labelled
+from workflow_scripts.text.labelled_source import LabelledSource
 from workflow_scripts.text.tag_columns import CONLLU
 from workflow_scripts.text.tagged import has_spans
 from workflow_scripts.text.targets import TARGET_COLUMNS

@@ -11,8 +11,9 @@ from workflow_scripts.run.findings import Finding, is_awaited, judged, with_labe
 from workflow_scripts.run.mark_findings import joined_files, of_other_tools, quoted_cells
 from workflow_scripts.run.text_findings import HEAD, HEADER, beginning, foreign, in_both, is_table, ragged
 from workflow_scripts.stage import InputError
-from workflow_scripts.text.examples import Example, LabelledSource, read_any
+from workflow_scripts.text.examples import Example, read_any
 from workflow_scripts.text.labelled import Labelled, as_read, belongs_to_part
+from workflow_scripts.text.labelled_source import LabelledSource
 from workflow_scripts.text.tagged import INNER_BLANK
 
 

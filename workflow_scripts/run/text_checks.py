@@ -6,9 +6,9 @@ from workflow_scripts.names import is_name
 from workflow_scripts.run.config import sources_of
 from workflow_scripts.text.aligned import Aligned, AlignedSource
 from workflow_scripts.text.corpus import Corpus
-from workflow_scripts.text.examples import LabelledSource
 from workflow_scripts.text.files import kind_of
 from workflow_scripts.text.labelled import Labelled
+from workflow_scripts.text.labelled_source import LabelledSource
 from workflow_scripts.text.languages import unknown_language
 
 

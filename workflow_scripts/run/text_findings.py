@@ -26,11 +26,11 @@ from workflow_scripts.text.acquisition import Data, by_hand, needed
 from workflow_scripts.text.aligned import AlignedSource, read_aligned
 from workflow_scripts.text.corpus import Corpus, leak_key
 from workflow_scripts.text.entities import as_characters
-from workflow_scripts.text.examples import LabelledSource
 from workflow_scripts.text.fetching import Unreachable, cache_folder, is_offline, size_of
 from workflow_scripts.text.files import kind_of, read_lines
 from workflow_scripts.text.hub import download_command
 from workflow_scripts.text.identification import check_languages, reads_as
+from workflow_scripts.text.labelled_source import LabelledSource
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.parallel import Pair, Source, needs_columns, read_pairs
 

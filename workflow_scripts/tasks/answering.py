@@ -17,8 +17,8 @@ from workflow_scripts.evidence.average import scores_beside
 from workflow_scripts.limits import AboveZero, Limits, Positive
 from workflow_scripts.stage import run
 from workflow_scripts.tasks.entry import Measure
-from workflow_scripts.tasks.finetuning import HeadSettings
 from workflow_scripts.tasks.head import About, Answered, Part, commands, head_task
+from workflow_scripts.tasks.head_settings import HeadSettings
 from workflow_scripts.tasks.heads import load_token_head
 from workflow_scripts.tasks.passages import PassageReader, Window, mark
 from workflow_scripts.text.examples import Example

@@ -18,8 +18,8 @@ from workflow_scripts.evidence import accuracy
 from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.stage import run
 from workflow_scripts.tasks.entry import Measure
-from workflow_scripts.tasks.finetuning import TextHeadSettings
 from workflow_scripts.tasks.head import About, Answered, Part, commands, head_task, logits_of
+from workflow_scripts.tasks.head_settings import TextHeadSettings
 from workflow_scripts.tasks.heads import Reader, load_text_head
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.files import write_lines

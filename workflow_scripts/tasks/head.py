@@ -36,7 +36,8 @@ from workflow_scripts.noise.switching import switch_lines
 from workflow_scripts.stage import from_plain, run, write_json
 from workflow_scripts.tasks import crosslingual
 from workflow_scripts.tasks.entry import Measure, Parts, Task, register_task
-from workflow_scripts.tasks.finetuning import Batches, HeadSettings, Prepared, Told, finetune_head, mean_of, some_of, with_choice
+from workflow_scripts.tasks.finetuning import Batches, Prepared, Told, finetune_head, mean_of, some_of, with_choice
+from workflow_scripts.tasks.head_settings import HeadSettings
 from workflow_scripts.tasks.heads import Reader, label_scores, summed_loss
 from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.files import read_lines, write_lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import torch
 
@@ -15,15 +15,12 @@ from workflow_scripts.models.families import family_of, longest_row
 from workflow_scripts.models.networks import load_network
 from workflow_scripts.models.products import quick_products
 from workflow_scripts.models.tokenisation import defuse, load_codec
+from workflow_scripts.tasks.head_settings import TextHeadSettings
 from workflow_scripts.text.examples import Example
 from workflow_scripts.training.flat import PORTION
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
-
-    from workflow_scripts.tasks.answering import Answering
-    from workflow_scripts.tasks.finetuning import TextHeadSettings
-    from workflow_scripts.tasks.labelling import Labelling
 
 
 def load_text_head(folder: Path, labels: list[str] | None, settings: TextHeadSettings, seed: int, from_scratch: bool = False) -> Any:
@@ -38,11 +35,19 @@ def load_text_head(folder: Path, labels: list[str] | None, settings: TextHeadSet
     return load_network(folder, "encoder_classification", **chosen, seed=seed, from_scratch=from_scratch)
 
 
+class TokenHead(Protocol):
+    """Settings of a head that reads each token."""
+
+    dropout: float
+    attention_dropout: float
+    parts: Literal["both", "encoder"]
+
+
 def load_token_head(
     folder: Path,
     head: Literal["labelling", "answering"],
     labels: list[str] | None,
-    settings: Labelling | Answering,
+    settings: TokenHead,
     seed: int,
     from_scratch: bool = False,
     new_head: bool = True,

@@ -26,8 +26,8 @@ from workflow_scripts.models.batches import Row, by_length, decoder_input, token
 from workflow_scripts.models.products import quick_products
 from workflow_scripts.stage import run
 from workflow_scripts.tasks.entry import Measure
-from workflow_scripts.tasks.finetuning import HeadSettings
 from workflow_scripts.tasks.head import About, Answered, Part, commands, head_task
+from workflow_scripts.tasks.head_settings import HeadSettings
 from workflow_scripts.tasks.heads import Reader, load_token_head
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.tagged import join_words, split_words

@@ -29,8 +29,8 @@ from workflow_scripts import registry
 from workflow_scripts.errors import InputError
 from workflow_scripts.evidence.average import Score, scores_beside
 from workflow_scripts.tasks.entry import Measure
-from workflow_scripts.tasks.finetuning import TextHeadSettings
 from workflow_scripts.tasks.head import About, Answered, Part, head_task, logits_of
+from workflow_scripts.tasks.head_settings import TextHeadSettings
 from workflow_scripts.tasks.heads import Reader, load_text_head
 from workflow_scripts.text.examples import Example
 

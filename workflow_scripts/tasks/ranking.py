@@ -25,8 +25,8 @@ from workflow_scripts.evidence.average import scores_beside
 from workflow_scripts.limits import AboveZero, Positive
 from workflow_scripts.stage import run
 from workflow_scripts.tasks.entry import Measure
-from workflow_scripts.tasks.finetuning import TextHeadSettings
 from workflow_scripts.tasks.head import About, Answered, Part, commands, head_task, logits_of
+from workflow_scripts.tasks.head_settings import TextHeadSettings
 from workflow_scripts.tasks.heads import Reader, load_text_head, summed_loss
 from workflow_scripts.text.examples import Example
 from workflow_scripts.training.launching import launch

@@ -20,8 +20,9 @@ from typing import Any, Literal
 from workflow_scripts.limits import Natural, Seed
 from workflow_scripts.stage import InputError, checksums, run, write_json
 from workflow_scripts.text.corpus import leak_key
-from workflow_scripts.text.examples import Example, LabelledSource, read_any, write_table
+from workflow_scripts.text.examples import Example, read_any, write_table
 from workflow_scripts.text.files import chunks, write_lines
+from workflow_scripts.text.labelled_source import LabelledSource
 from workflow_scripts.text.tagged import INNER_BLANK
 from workflow_scripts.text.targets import without_marks
 from workflow_scripts.text.words import fold, number_of_words, words_of

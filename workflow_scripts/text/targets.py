@@ -11,19 +11,17 @@ Formats, told apart by file names and settings:
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import regex
 
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import read_entities
 from workflow_scripts.text.files import NOT_ASKED_FOR, is_asked_for, json_rows, kind_of, lockstep, table_rows, with_where
+from workflow_scripts.text.labelled_source import LabelledSource
 from workflow_scripts.text.parallel import block_of, clean_text, dig_name, dig_text, groups, rows
 from workflow_scripts.text.questions import read_questions
 from workflow_scripts.text.words import sentences
-
-if TYPE_CHECKING:
-    from workflow_scripts.text.examples import LabelledSource
 
 TARGET_COLUMNS = ("text", "target", "document", "heading")
 """The keys that `columns` may have."""
@@ -40,7 +38,7 @@ class Targeted(NamedTuple):
     line: int
 
 
-def read_targets(source: "LabelledSource", removed: Counter[str], changed: Counter[str]) -> Iterator[Targeted]:
+def read_targets(source: LabelledSource, removed: Counter[str], changed: Counter[str]) -> Iterator[Targeted]:
     """Yield the texts of a file with their targets, in order; count in `removed` and `changed` what was done and why.
 
     Raises:
@@ -87,7 +85,7 @@ def _read_lines(path: Path, targets: Path) -> Iterator[Targeted]:
         yield Targeted(clean_text(text), clean_text(target), block_of(number), number)
 
 
-def _read_squad(path: Path, source: "LabelledSource", removed: Counter[str], changed: Counter[str]) -> Iterator[Targeted]:
+def _read_squad(path: Path, source: LabelledSource, removed: Counter[str], changed: Counter[str]) -> Iterator[Targeted]:
     """A passage with its answer marked, and the question, for each question that has an answer (its first one is taken)."""
     how = source.lost_answers or "refuse", source.empty
     for number, asked in enumerate(read_questions(path, {}, False, source.where, removed, changed, *how), 1):
@@ -96,7 +94,7 @@ def _read_squad(path: Path, source: "LabelledSource", removed: Counter[str], cha
         yield Targeted(clean_text(text), asked.text, f"article {asked.article}", number)
 
 
-def _passage(context: str, start: int, end: int, source: "LabelledSource") -> str:
+def _passage(context: str, start: int, end: int, source: LabelledSource) -> str:
     """The passage, or the sentence of it in which the answer begins, with the answer marked if it is to be."""
     first, last = 0, len(context)
     if source.context == "sentence":
@@ -121,7 +119,7 @@ def _read_sections(path: Path, columns: dict[str, int | str], removed: Counter[s
             removed["heading without text"] += 1
 
 
-def _read_rows(path: Path, source: "LabelledSource", removed: Counter[str]) -> Iterator[Targeted]:
+def _read_rows(path: Path, source: LabelledSource, removed: Counter[str]) -> Iterator[Targeted]:
     lines = (_json_lines if kind_of(path) == ".jsonl" else _tsv_lines)(path, source)
     if not source.target_where:
         for number, cells, document in lines:
@@ -156,21 +154,21 @@ def _joined(found: Any) -> str:
     return clean_text(" ".join(str(one) for one in (found if isinstance(found, list) else [found]) if one is not None))
 
 
-def _columns(source: "LabelledSource") -> dict[str, int | str]:
+def _columns(source: LabelledSource) -> dict[str, int | str]:
     """The columns that the configuration names; a list of columns, which it refuses for targets, is left out."""
     return {what: column for what, column in source.columns.items() if not isinstance(column, list)}
 
 
-def _wanted(source: "LabelledSource") -> dict[str, int | str]:
+def _wanted(source: LabelledSource) -> dict[str, int | str]:
     return with_where(_columns(source), (*source.where, *source.target_where))
 
 
-def _tsv_lines(path: Path, source: "LabelledSource") -> Iterator[tuple[int, dict[str, str], str]]:
+def _tsv_lines(path: Path, source: LabelledSource) -> Iterator[tuple[int, dict[str, str], str]]:
     for number, row in table_rows(path, _wanted(source), source.header, quoted=source.quoted):
         yield number, row, row.get("document", block_of(number))
 
 
-def _json_lines(path: Path, source: "LabelledSource") -> Iterator[tuple[int, dict[str, Any], str]]:
+def _json_lines(path: Path, source: LabelledSource) -> Iterator[tuple[int, dict[str, Any], str]]:
     wanted = _wanted(source)
 
     def cells_of(row: Any) -> dict[str, Any]:
