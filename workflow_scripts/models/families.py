@@ -23,6 +23,7 @@ finetuning. A `decoder` is a model without an encoder (Gemma, Llama, Qwen, …);
 """
 
 import difflib
+import functools
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields
@@ -249,7 +250,12 @@ family(
 family(
     "xlmr",
     label="XLM-R",
-    **{**_MBERT, "model_type": "xlm-roberta", "heads": {**_MBERT["heads"], "answering": "XLMRobertaForSpans"}},
+    **{
+        **_MBERT,
+        "model_type": "xlm-roberta",
+        "heads": {**_MBERT["heads"], "answering": "XLMRobertaForSpans"},
+        "restarts": functools.partial(restarts.told, reserved=makers.XLMR_RESERVED),
+    },
     reserved_positions=makers.XLMR_RESERVED,
     # XLM-R comes without a pooler, and one that is made up would be another one each time
     bare={"add_pooling_layer": False},

@@ -22,11 +22,9 @@ def relative(network: Any, positions: Tensor, decoder: Tensor | None = None) -> 
 
 
 @contextmanager
-def told(network: Any, positions: Tensor, decoder: Tensor | None = None) -> Iterator[dict[str, Any]]:
-    """The network takes positions, counted from the first one that a piece may have (BERT, XLM-R)."""
-    from workflow_scripts.models.families import family_of
-
-    yield {"position_ids": positions + family_of(network.config).reserved_positions}
+def told(network: Any, positions: Tensor, decoder: Tensor | None = None, reserved: int = 0) -> Iterator[dict[str, Any]]:
+    """The network takes positions, counted from the first one that a piece may have, behind the `reserved` ones (BERT, XLM-R)."""
+    yield {"position_ids": positions + reserved}
 
 
 @contextmanager
