@@ -1,7 +1,7 @@
 """Snakemake's own business: the checked configuration, wildcards, and how rules ask for what their jobs read.
 
 What a job reads and is told is decided in `run/inputs.py`, `run/arms.py`, `run/bridges.py`, `run/searches.py`, `run/analyses.py` and
-`run/transfers.py`; where files are, in `workflow_scripts/paths.py`.
+`run/transfers.py`; where files are, in `workflow_scripts/config/paths.py`.
 """
 
 import hashlib
@@ -18,17 +18,21 @@ from workflow_scripts.stage import ROOT
 
 lazily.put_off()  # of the stages only the settings are read here
 
-from workflow_scripts import paths, registry
+from workflow_scripts import registry
+from workflow_scripts.config import paths
+from workflow_scripts.config.analyses import layerwise
 from workflow_scripts.evidence.comet import Comet
 from workflow_scripts.names import instead
 from workflow_scripts.run import analyses, arms, bridges, inputs, searches, transfers, urgency
-from workflow_scripts.run.config import check_folder, check_record, dumped, load, missing_files
+from workflow_scripts.run.config import check_folder, check_record, dumped, load
+from workflow_scripts.run.uses import missing_files
 from workflow_scripts.run.digest import digest
 from workflow_scripts.run.inputs import as_json, flags
 from workflow_scripts.run.loading import check_files, located, with_nulls
 from workflow_scripts.run.partitions import gpu_here
 from workflow_scripts.stage import InputError, atomic, resource
-from workflow_scripts.tasks.entry import task_name, task_of
+from workflow_scripts.tasks.entry import task_of
+from workflow_scripts.config.experiments import task_name
 from workflow_scripts.text.files import missing_file
 
 if workflow.modifier.path_modifier.prefix:

@@ -10,7 +10,7 @@ rule layerwise:
     benchmark:
         "results/benchmarks/layerwise/{analysis}.{measure}.tsv"
     wildcard_constraints:
-        measure=either(analyses.layerwise()),
+        measure=either(layerwise()),
     conda:
         "../envs/crossgap.yaml"
     resources:

@@ -5,7 +5,8 @@ from pathlib import Path
 import yaml
 from snakemake.utils import update_config
 
-from workflow_scripts.run.config import load, paths_of
+from workflow_scripts.run.config import load
+from workflow_scripts.run.uses import paths_of
 
 ROOT = Path(__file__).resolve().parents[1]
 

@@ -6,10 +6,10 @@ import re
 import pytest
 from invented import ARMS, configuration, plain, put, put_curve, report, results
 
+from workflow_scripts.config.experiments import Published
 from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.report.curves import curve, first_below, last_fifth, looks, updates_made
 from workflow_scripts.report.study import configured
-from workflow_scripts.tasks.experiment import Published
 from workflow_scripts.training.curve import write_curve
 
 

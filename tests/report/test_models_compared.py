@@ -8,13 +8,13 @@ import pytest
 from invented import put
 from test_labels import RIGHT, configuration, results
 
+from workflow_scripts.config.analyses import Analysis
+from workflow_scripts.config.experiments import Published
 from workflow_scripts.evidence.cka import Cka
 from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.report.predictors import correlation, predictors
 from workflow_scripts.report.transfers import against_base, by_seed_interval, summed_up, transfer
-from workflow_scripts.run.analyses import Analysis
 from workflow_scripts.stage import read_json, write_json
-from workflow_scripts.tasks.experiment import Published
 from workflow_scripts.training.backbone import Backbone
 
 SEEDS = (1, 2)

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 from invented import configuration, plain, put, results
 
+from workflow_scripts.config.experiments import Published
 from workflow_scripts.evidence.comet import Comet, same_model
 from workflow_scripts.report.__main__ import section, write_report
 from workflow_scripts.report.published import published, updates_needed
 from workflow_scripts.report.study import configured
 from workflow_scripts.report.zero_shot import directions
-from workflow_scripts.tasks.experiment import Published
 
 
 def test_published_numbers_stand_beside_measured_ones(tmp_path):

@@ -6,9 +6,9 @@ from dataclasses import replace
 from invented import ARMS, configuration, plain, put, report, results
 
 from workflow_scripts import registry
+from workflow_scripts.config.phases import placed
 from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.stage import read_json
-from workflow_scripts.tasks.experiment import placed
 
 
 def test_every_noise_has_words():

@@ -7,6 +7,7 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
+from workflow_scripts.config.analyses import ours
 from workflow_scripts.run import analyses, inputs
 from workflow_scripts.run.config import load
 from workflow_scripts.stage import InputError
@@ -47,7 +48,7 @@ def test_an_analysis_reads_models_of_backbones_and_arms_and_the_first_test_set()
     assert analyses.stage_flags(config, PART, "cka") == [*told, "--base", "bible", "--languages", "de", "en", "--parallel"]
     assert analyses.stage_flags(config, PART, "spectra") == [*told, "--base", "bible"]
     assert analyses.stage_flags(config, PART, "separability") == [*told, "--languages", "de", "en", "--parallel"]
-    assert {f"results/analyses/insides/{stage}.json" for stage in analyses.ours()} <= {*inputs.report_inputs(config)}
+    assert {f"results/analyses/insides/{stage}.json" for stage in ours()} <= {*inputs.report_inputs(config)}
     only = configured(languages=["en"], stages=["cka"], parallel=False, cka={"poolings": ["first"]})
     assert analyses.stage_flags(only, PART, "cka")[-2:] == ["--languages", "en"]
     assert analyses.results(only) == ["results/analyses/insides/cka.json"]

@@ -9,7 +9,8 @@ import yaml
 from snakemake.utils import update_config
 
 from workflow_scripts.run import arms, findings, inputs, model_findings
-from workflow_scripts.run.config import bitext_used, load
+from workflow_scripts.run.config import load
+from workflow_scripts.run.uses import bitext_used
 from workflow_scripts.stage import InputError
 
 SPANISH = {

@@ -5,8 +5,9 @@ from configurations import changed, classified
 from snakemake.iocontainers import Wildcards
 
 from workflow_scripts.run import arms, bridges, inputs
-from workflow_scripts.run.config import load, paths_used
+from workflow_scripts.run.config import load
 from workflow_scripts.run.findings import used_corpora
+from workflow_scripts.run.uses import paths_used
 
 BOOKS = {**changed("run/seeds", [1])["corpora"]["help"], "languages": ["en", "de"]}
 TASK = {"task": {"data": "task", "updates": 4000}, "head": {"data": "task", "epochs": 10}}

@@ -15,7 +15,7 @@ from configurations import DEFAULT, changed, classified, summaries
 from snakemake.utils import update_config
 
 from workflow_scripts.report.study import configured
-from workflow_scripts.run import arms, bridges, config, inputs
+from workflow_scripts.run import arms, bridges, config, inputs, uses
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.crosslingual import switched_into
 from workflow_scripts.tasks.entry import task_of
@@ -185,12 +185,12 @@ def test_acquired_data_take_the_place_of_a_file():
     loaded = config.load(raw)
     assert loaded.corpora["help"].train.paths() == ["results/data/all.tsv.zst"]
     assert loaded.corpora["help"].train.columns == {"document": 1, "en": 2, "de": 3}
-    assert config.data_used(loaded) == ["web", "muse", "all", "more"]
+    assert uses.data_used(loaded) == ["web", "muse", "all", "more"]
     raw["experiments"]["help-de-en"]["representation"]["text"] = {"de": "results/data/cc.txt", "en": "en.txt"}
     with pytest.raises(InputError, match=r"representation.text: 'results/data/cc.txt' is not defined"):
         config.load(raw)
     raw["data"]["cc"] = {"url": "http://x/de.txt.xz", "lines": 1000}
-    assert "cc" in config.data_used(config.load(raw))
+    assert "cc" in uses.data_used(config.load(raw))
     raw["lexicons"]["unsupervised"]["gold"]["de-en"] = "results/data/muse.tsv"
     with pytest.raises(InputError, match=r"'results/data/muse.tsv' is not defined, did you mean 'results/data/muse.txt'"):
         config.load(raw)
@@ -210,7 +210,7 @@ def test_a_folder_without_a_ready_made_backbone_and_a_table_that_is_not_there_ar
     raw["analyses"]["inside"]["published"] = "config/nowhere.tsv"
     raw["run"] = {**raw["run"], "analyses": ["inside"]}
     loaded = config.load(raw)
-    missing = dict(config.missing_files(loaded))
+    missing = dict(uses.missing_files(loaded))
     assert missing["backbones.bible.small.ready"] == "resources/bible/ready.json"
     assert "analyses.inside.published" in missing and "config/nowhere.tsv" in inputs.report_inputs(loaded)[0]
 
@@ -220,14 +220,14 @@ def test_text_that_an_analysis_alone_reads_is_missing_where_it_is_not_there():
     raw["run"]["analyses"] = ["inside"]
     files = {part: {"files": {"de": f"{part}.de", "en": f"{part}.en"}} for part in ("train", "dev", "web")}
     raw["corpora"]["other"] = {"like": "help", "train": files["train"], "dev": files["dev"], "test": {"web": files["web"]}}
-    assert dict(config.missing_files(config.load(raw))) == {"corpora.other.test.web": "web.en"}  # no job reads the other parts
+    assert dict(uses.missing_files(config.load(raw))) == {"corpora.other.test.web": "web.en"}  # no job reads the other parts
     raw["corpora"]["other"]["test"]["web"] = {"held_out": 5}
-    assert dict(config.missing_files(config.load(raw))) == {"corpora.other.train": "train.en"}
+    assert dict(uses.missing_files(config.load(raw))) == {"corpora.other.train": "train.en"}
     raw = classified("analyses", {"inside": {"models": ["bible"], "corpus": "modules", "parallel": False, "stages": ["separability"]}})
     raw["run"] |= {"experiments": ["help-de-en"], "arms": ["finetune"], "analyses": ["inside"]}
     raw["arms"] |= DEFAULT["arms"]
     raw["labelled"]["modules"]["train"]["file"] = "nowhere.tsv"
-    assert "nowhere.tsv" in dict(config.missing_files(config.load(raw))).values()
+    assert "nowhere.tsv" in dict(uses.missing_files(config.load(raw))).values()
 
 
 def test_results_of_another_configuration_need_snakemakes_record(tmp_path):

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 from configurations import DEFAULT, changed, classified
 
-from workflow_scripts.run import config, inputs, model_findings, resources
+from workflow_scripts.run import config, inputs, model_findings, resources, uses
 from workflow_scripts.stage import InputError
 from workflow_scripts.training.backbone import chain_of
 
@@ -59,7 +59,7 @@ def test_a_backbone_that_translates_training_text_is_checked_as_any_other():
     loaded = config.load(raw)
     w = SimpleNamespace(backbone="writer")
     assert inputs.backbone_languages(loaded, w) == ["de", "en"] and inputs.encoder_will_do(loaded, w) == ""
-    assert "nowhere.txt" in dict(config.missing_files(loaded)).values()
+    assert "nowhere.txt" in dict(uses.missing_files(loaded)).values()
 
 
 def with_backbones(**blocks):

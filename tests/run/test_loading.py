@@ -10,9 +10,10 @@ import yaml
 from configurations import DEFAULT, changed
 from snakemake.utils import update_config
 
+from workflow_scripts.config.phases import Phase
 from workflow_scripts.run import config, loading
 from workflow_scripts.stage import InputError
-from workflow_scripts.tasks.experiment import Phase, grid_points, phase_training
+from workflow_scripts.tasks.experiment import grid_points, phase_training
 from workflow_scripts.tasks.retrieval import NamedModel
 
 

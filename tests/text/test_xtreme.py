@@ -7,7 +7,8 @@ import pytest
 import yaml
 from snakemake.utils import update_config
 
-from workflow_scripts.run.config import load, sources_of
+from workflow_scripts.run.config import load
+from workflow_scripts.run.uses import sources_of
 from workflow_scripts.stage import read_json
 from workflow_scripts.text.aligned import read_aligned
 from workflow_scripts.text.examples import read_table

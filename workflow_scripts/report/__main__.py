@@ -24,6 +24,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from workflow_scripts.config.configuration import Config
 from workflow_scripts.report import drawing, insides, labels, transfers
 from workflow_scripts.report.about import about, command, meanings, time_of_more_seeds
 from workflow_scripts.report.comparison import contrast, interval_and_p, reasons
@@ -34,10 +35,9 @@ from workflow_scripts.report.predictors import predictors
 from workflow_scripts.report.published import published, updates_needed
 from workflow_scripts.report.ran import too_long
 from workflow_scripts.report.shown import parts_of
-from workflow_scripts.report.so_far import SoFar
-from workflow_scripts.report.study import Study, configured, digits, signed
+from workflow_scripts.report.study import SoFar, Study, configured, digits, signed
 from workflow_scripts.report.zero_shot import directions, zero_shot
-from workflow_scripts.run.config import Config, read
+from workflow_scripts.run.config import read
 from workflow_scripts.stage import InputError, atomic, run
 from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.text.languages import language

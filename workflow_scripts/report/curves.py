@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from workflow_scripts.config.phases import Phase
 from workflow_scripts.report.study import Study, summary
 from workflow_scripts.stage import InputError
-from workflow_scripts.tasks.experiment import Phase
 from workflow_scripts.training.settings import DEV_SCORES
 
 ENOUGH_POINTS = 8

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts import registry
+from workflow_scripts.config.configuration import Config
 from workflow_scripts.run.analyses import published_spectra
-from workflow_scripts.run.config import Config
 from workflow_scripts.stage import InputError, read_json
 
 ESTIMATES = ("unbiased", "plain")

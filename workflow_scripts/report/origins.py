@@ -7,7 +7,8 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.run.config import Config, data_file, data_used
+from workflow_scripts.config.configuration import Config
+from workflow_scripts.run.uses import data_file, data_used
 from workflow_scripts.stage import read_json
 
 

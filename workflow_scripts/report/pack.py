@@ -17,11 +17,12 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from workflow_scripts.config.configuration import Config
 from workflow_scripts.evidence import scores, significance
 from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.report.study import Study, configured
 from workflow_scripts.run import arms, inputs
-from workflow_scripts.run.config import Config, read
+from workflow_scripts.run.config import read
 from workflow_scripts.stage import ROOT, InputError, atomic, checksum, processor, provenance, run
 from workflow_scripts.tasks.entry import task_of
 

@@ -4,12 +4,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from workflow_scripts import registry
+from workflow_scripts.config.experiments import Published
 from workflow_scripts.evidence.average import AVERAGE
 from workflow_scripts.evidence.comet import same_model
 from workflow_scripts.evidence.scores import ROUGES
 from workflow_scripts.report.curves import ENOUGH_POINTS, updates_in_all
 from workflow_scripts.report.study import Study, summary
-from workflow_scripts.tasks.experiment import BACKBONE, Published
+from workflow_scripts.tasks.experiment import BACKBONE
 
 Rows = list[dict[str, Any]]
 WITHOUT_TEST_SET = ("distance", "cosine", "retrieval", UPDATES := "updates_to_baseline_loss")

@@ -11,15 +11,17 @@ are computed here, with fewer resamples than those of the finished run. Parts th
 
 import copy
 import tempfile
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from workflow_scripts.config.configuration import Config
 from workflow_scripts.evidence import significance
+from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.report.explorer import hypothesis_file
-from workflow_scripts.report.study import Study, configured, under
-from workflow_scripts.run.config import Config, read
+from workflow_scripts.report.study import SoFar, Study, configured, under
+from workflow_scripts.run.config import read
 from workflow_scripts.run.urgency import first_arms
 from workflow_scripts.stage import InputError, read_json, run, write_json
 from workflow_scripts.tasks.entry import task_of
@@ -29,34 +31,12 @@ RESAMPLES = 2000
 """At most so many resamples of the tests."""
 
 
-@dataclass
-class SoFar:
-    """What is known of an unfinished run."""
-
-    tests: Path
-    """The folder in which tests of the arms that are there lie, as they do under `runs/` in the results."""
-    missing: dict[str, list[str]]
-    """Experiment → arms that are not on the page yet."""
-    doing: list[str] = field(default_factory=list)
-    """What is being done, in words."""
-    left: float | None = None
-    """Seconds that the run still takes; None where that is not known."""
-    at: str = ""
-    """When all this was so."""
-
-    def of(self, study: Study) -> Study:
-        """The experiment with the tests of the arms that are there."""
-        return replace(study, tests=self.tests / study.name)
-
-
 def main(results: Path, html: Path | None = None, *, state: Path | None = None, comparisons: Path | None = None) -> None:
     """Write the page to `html`, by default `report.html` in the folder of the results.
 
     `state` says what the run is doing (`progress.state_of`); `comparisons` is a table of every two arms to write as well. Raises
     `InputError` where no arm has its scores yet.
     """
-    from workflow_scripts.report.__main__ import write_report
-
     said = read_json(state) if state else {"missing": [], "doing": [], "left": None}
     config = read(results / "configuration.json")
     shown = of_what_is_there(results, config, {(name, arm) for name, arm in said["missing"]})

@@ -8,14 +8,15 @@ from typing import Any
 
 from scipy import stats
 
-from workflow_scripts import paths
+from workflow_scripts.config import paths
+from workflow_scripts.config.configuration import Config
+from workflow_scripts.config.phases import Phase
 from workflow_scripts.evidence.metric import decimals
 from workflow_scripts.evidence.scores import leading
-from workflow_scripts.run.config import Config
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import crosslingual
 from workflow_scripts.tasks.entry import task_of
-from workflow_scripts.tasks.experiment import Phase, arm_phases, arms_of, backbone_of, chain, lexicons_used, phase_training, seeds_of
+from workflow_scripts.tasks.experiment import arm_phases, arms_of, backbone_of, chain, lexicons_used, phase_training, seeds_of
 from workflow_scripts.tasks.translation import learnt_sources, lexicon_folder, zero_shot_tests
 from workflow_scripts.text.aligned import Aligned
 from workflow_scripts.text.labelled import Labelled
@@ -167,6 +168,26 @@ class Study:
         if self.there(path) not in self.read:
             self.read.append(path)
         return read_json(path)
+
+
+@dataclass
+class SoFar:
+    """What is known of an unfinished run."""
+
+    tests: Path
+    """The folder in which tests of the arms that are there lie, as they do under `runs/` in the results."""
+    missing: dict[str, list[str]]
+    """Experiment → arms that are not on the page yet."""
+    doing: list[str] = field(default_factory=list)
+    """What is being done, in words."""
+    left: float | None = None
+    """Seconds that the run still takes; None where that is not known."""
+    at: str = ""
+    """When all this was so."""
+
+    def of(self, study: Study) -> Study:
+        """The experiment with the tests of the arms that are there."""
+        return replace(study, tests=self.tests / study.name)
 
 
 def configured(results: Path, name: str, settings: Config) -> Study:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from workflow_scripts.config.configuration import Config
 from workflow_scripts.evidence.average import AVERAGE
 from workflow_scripts.evidence.significance import marker
 from workflow_scripts.report import labels, tables
@@ -19,7 +20,6 @@ from workflow_scripts.report.measures import measure, seeds_scored
 from workflow_scripts.report.published import other_conditions
 from workflow_scripts.report.study import Study, configured, spread, summary, under
 from workflow_scripts.run import transfers
-from workflow_scripts.run.config import Config
 from workflow_scripts.stage import InputError
 
 HEADER = (

@@ -6,8 +6,8 @@ Only short text is looked at as a whole. Long text is enough for all of them, if
 import itertools
 from collections.abc import Iterator
 
+from workflow_scripts.config.configuration import Config
 from workflow_scripts.lexicon.verdict import LEAST_WORDS
-from workflow_scripts.run.config import Config
 from workflow_scripts.run.findings import Finding, is_awaited, used_backbones, used_corpora, used_lexicons
 from workflow_scripts.run.inputs import backbone_users
 from workflow_scripts.stage import InputError

@@ -7,12 +7,13 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from workflow_scripts import registry
+from workflow_scripts.config.configuration import Config
+from workflow_scripts.config.phases import Phase
 from workflow_scripts.names import undefined
-from workflow_scripts.run.config import Config
 from workflow_scripts.run.explanations import explain
 from workflow_scripts.stage import InputError, own_settings
 from workflow_scripts.tasks.entry import task_of
-from workflow_scripts.tasks.experiment import Phase, backbone_of, experiments_needed, family_in, phases_of, training_adapter
+from workflow_scripts.tasks.experiment import backbone_of, experiments_needed, family_in, phases_of, training_adapter
 from workflow_scripts.training.bitext import directions
 from workflow_scripts.training.objective import Objective
 from workflow_scripts.training.pretraining import objective_block, objective_for

@@ -9,19 +9,21 @@ import dataclasses
 import json
 from typing import Any
 
-from workflow_scripts import paths, registry
+from workflow_scripts import registry
+from workflow_scripts.config import paths
+from workflow_scripts.config.configuration import Config
+from workflow_scripts.config.experiments import Experiment
+from workflow_scripts.config.phases import Phase
 from workflow_scripts.evidence.trivial import Kind
 from workflow_scripts.models.templates import USUAL as USUAL_TEMPLATE
 from workflow_scripts.models.templates import Templates
-from workflow_scripts.run.config import Config, backbones_used
 from workflow_scripts.run.inputs import Wildcards, as_json, plugin_inputs, templates_of, writing_plugins
+from workflow_scripts.run.uses import backbones_used
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks import crosslingual, translation
 from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.tasks.experiment import (
-    Experiment,
     MoreText,
-    Phase,
     arm_phases,
     arms_of,
     backbone_of,

@@ -4,8 +4,8 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 
 from workflow_scripts import registry
+from workflow_scripts.config.configuration import Config
 from workflow_scripts.names import undefined
-from workflow_scripts.run.config import Config
 from workflow_scripts.run.inputs import backbone_users, writes_text
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.entry import task_of

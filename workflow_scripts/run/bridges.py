@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from workflow_scripts import paths
+from workflow_scripts.config import paths
+from workflow_scripts.config.configuration import Config
+from workflow_scripts.config.phases import Phase
 from workflow_scripts.run.arms import documents, labelled_file, phase_of, trained_arms
-from workflow_scripts.run.config import Config
 from workflow_scripts.run.inputs import Wildcards, plugin_inputs
 from workflow_scripts.tasks import crosslingual, translation
 from workflow_scripts.tasks.entry import task_of
-from workflow_scripts.tasks.experiment import Phase, grid_points, phase_training
+from workflow_scripts.tasks.experiment import grid_points, phase_training
 
 # ---------------------------------------------------------------------------------------------
 # phases before the task

@@ -11,114 +11,22 @@ import dataclasses
 import functools
 import inspect
 import json
-import os
 import sys
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
 from workflow_scripts import registry
-from workflow_scripts.lexicon.embeddings import Embeddings
-from workflow_scripts.lexicon.lexicon import ALIGNED_PAIRS, Lexicon
-from workflow_scripts.lexicon.mapping import Mapping
-from workflow_scripts.limits import Positive, Whole
-from workflow_scripts.run.analyses import Analysis, sources_read
+from workflow_scripts.config.configuration import Config
+from workflow_scripts.config.experiments import OfItsTask
 from workflow_scripts.run.explanations import explained
 from workflow_scripts.run.loading import ALIKE, DEFINITIONS, located, plugins_of, stands_alone, written_out
-from workflow_scripts.stage import InputError, read_json, resource
-from workflow_scripts.tasks.entry import OfItsTask, Task
-from workflow_scripts.tasks.experiment import Phase, backbones_of, chain, experiments_needed, lexicons_used, placed, texts_read
-from workflow_scripts.tasks.translation import translations
-from workflow_scripts.text import labelled as labels
-from workflow_scripts.text.acquisition import Data, columns_of, suffix
-from workflow_scripts.text.aligned import Aligned
-from workflow_scripts.text.corpus import Corpus
-from workflow_scripts.text.labelled import Labelled
-from workflow_scripts.training.backbone import Backbone
-
-
-@dataclass
-class Run:
-    """What is run."""
-
-    experiments: list[str]
-    """Names of experiments."""
-    arms: list[str]
-    """Names of arms; the first is the baseline that the others are compared with."""
-    seeds: list[Whole]
-    """Training seeds; each arm is trained once per seed."""
-    zero_shot: bool | list[str] = False
-    """Every experiment's models, or those of the experiments that are named, translate the test sets of the others, too, if target and
-    backbone are the same (Table III)."""
-    analyses: list[str] = field(default_factory=list)
-    """Names of analyses: what is looked into inside the models."""
-    transfer: str | None = None
-    """Name of a backbone: the report compares the models of experiments that differ by their backbone alone, and tests them against it."""
-
-
-@dataclass
-class LexiconStages:
-    """How a lexicon is made: the settings of three stages, and a word list to judge it by."""
-
-    corpus: str | None = None
-    """Name of the corpus that it is learnt from; the experiment's if none is named."""
-    unit: Literal["word", "piece"] = "word"
-    """What has a vector and translations. `piece`: the backbone's SentencePiece pieces, as in the authors' published code."""
-    backbone: str | None = None
-    """`unit: piece`: the backbone whose pieces they are."""
-    embeddings: Embeddings = field(default_factory=Embeddings)
-    """word2vec."""
-    mapping: Mapping = field(default_factory=Mapping)
-    """The mapping into one space."""
-    lexicon: Lexicon = field(default_factory=Lexicon)
-    """Retrieval."""
-    aligned_pairs: Positive = ALIGNED_PAIRS
-    """`mapping.mode: aligned`: of the corpus at most so many pairs, evenly spaced, are aligned; the links of more would take all memory."""
-    vectors: dict[str, str] = field(default_factory=dict)
-    """Language → file of word vectors to take instead of learning them."""
-    dictionary: dict[str, str] = field(default_factory=dict)
-    """Pair (`de-en`) → word list that the mapping starts from, or that is the lexicon (`mapping.mode`)."""
-    gold: dict[str, str] = field(default_factory=dict)
-    """Pair (`de-en`) → file of correct translations, a pair a line in that order. Only for judging."""
-
-
-@dataclass
-class Config:
-    """The whole configuration."""
-
-    run: Run
-    """What is run; a recipe's lists replace these."""
-    corpora: dict[str, Corpus]
-    """Parallel corpora by name."""
-    lexicons: dict[str, LexiconStages]
-    """Ways to make a lexicon by name."""
-    backbones: dict[str, Backbone]
-    """Backbones by name."""
-    arms: dict[str, list[Phase]]
-    """Ways to train by name: phases, one after the other."""
-    experiments: dict[str, Annotated[Any, OfItsTask()]]
-    """Experiments by name."""
-    data: dict[str, Data] = field(default_factory=dict)
-    """Data to acquire by name. `results/data/{name}` with its suffix is the file, which any setting that takes a file may name."""
-    labelled: dict[str, Labelled] = field(default_factory=dict)
-    """Texts with labels by name, for tasks such as classification."""
-    aligned: dict[str, Aligned] = field(default_factory=dict)
-    """Sentences whose translations are looked for, by name, for retrieval."""
-    analyses: dict[str, Analysis] = field(default_factory=dict)
-    """Analyses of models by name: their similarity, the spectra of their weights, how separable languages are."""
-    over: str | None = None
-    """In a recipe that is laid over another one: that one's path, from the recipe's own folder."""
-    plugins: list[str] = field(default_factory=list)
-    """Python files beside the configuration, importable modules, or entry points of installed packages, which bring noises and more of
-    their own (docs/extend.md). Those of recipes that are laid over each other, and of `--config`, add up."""
-
-    def __post_init__(self) -> None:
-        """Phases know their place in their arm."""
-        placed(self.arms)
-
+from workflow_scripts.run.uses import data_file, sources_of
+from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.tasks.entry import Task
+from workflow_scripts.text.acquisition import columns_of
 
 # ---------------------------------------------------------------------------------------------
 # reading
@@ -296,108 +204,6 @@ def _with_lists(block: dict[str, Any]) -> dict[str, Any]:
         about = {key: value.pop(key) for key in ("title", "description", "default") if key in value}
         made["properties"][name] = {**about, "anyOf": [value, {"type": "array", "items": value}]}
     return made
-
-
-# ---------------------------------------------------------------------------------------------
-# what a configuration means
-
-
-def data_file(config: Config, name: str) -> str:
-    """Where acquired data are."""
-    return f"results/data/{name}{suffix(config.data[name])}"
-
-
-def data_used(config: Config) -> list[str]:
-    """Names of the data that the run reads, including those that other data are joined from."""
-    read = {path for _, path in paths_used(config)}
-    used = [name for name in config.data if data_file(config, name) in read]
-    return list(dict.fromkeys([*used, *(other for name in used for other in config.data[name].join)]))
-
-
-def backbones_used(config: Config) -> list[str]:
-    """Names of the backbones that the run's experiments and analyses need, with those that they are made from."""
-    experiments = [config.experiments[name] for name in config.run.experiments if name in config.experiments]
-    named = [backbone for experiment in experiments for backbone in backbones_of(config, experiment)]
-    named += [model for name in config.run.analyses if name in config.analyses for model in config.analyses[name].models]
-    named += [backbone for backbone in translators(config) if backbone in config.backbones]
-    return list(dict.fromkeys(link for own in named for link in chain(config, own)))
-
-
-def translators(config: Config) -> dict[str, list[str]]:
-    """Backbones that translate training text with labels → the languages that they need for it."""
-    needed: dict[str, list[str]] = {}
-    for corpus in dict.fromkeys(config.experiments[name].corpus for name in config.run.experiments if name in config.experiments):
-        block = config.labelled.get(corpus)
-        for name, source in block.translations.items() if block else ():
-            if block and "backbone" in source.by:
-                needed.setdefault(source.by["backbone"], []).extend([block.language, block.language_of(f"translated/{name}")])
-    return needed
-
-
-def bitext_used(config: Config) -> list[str]:
-    """Names of the corpora that the run's backbones are pretrained on."""
-    blocks = [config.backbones[name].pretraining for name in backbones_used(config)]
-    return list(dict.fromkeys(corpus for block in blocks if block for corpus in block.bitext))
-
-
-def sources_of(text: Corpus | Labelled | Aligned) -> dict[str, Any]:
-    """Where the parts of a corpus, of labelled text or of text for retrieval come from."""
-    if isinstance(text, Corpus):
-        return {"train": text.train, "dev": text.dev, **{f"test.{name}": source for name, source in text.test.items()}}
-    parts = labels.sources(text) if isinstance(text, Labelled) else text.parts()
-    return {part.replace("/", "."): source for part, source in parts.items()}
-
-
-def paths_of(config: Config) -> Iterator[tuple[str, str]]:
-    """Every file that the configuration names, and where."""
-    for section in ("corpora", "labelled", "aligned"):
-        for name, text in getattr(config, section).items():
-            for part, source in sources_of(text).items():
-                yield from ((f"{section}.{name}.{part}", path) for path in source.paths())
-    for name, lexicon in config.lexicons.items():
-        for kind in ("vectors", "dictionary", "gold"):
-            yield from ((f"lexicons.{name}.{kind}", path) for path in getattr(lexicon, kind).values())
-    for name, experiment in translations(config).items():
-        yield from ((f"experiments.{name}.representation.text", path) for path in experiment.representation.text.values())
-    for name, backbone in config.backbones.items():
-        texts = backbone.pretraining.text.values() if backbone.pretraining else ()
-        yield from ((f"backbones.{name}.{backbone.kind}.text", path) for path in texts)
-        if backbone.pretraining and backbone.pretraining.ready:
-            yield f"backbones.{name}.{backbone.kind}.ready", f"{backbone.pretraining.ready}/ready.json"
-    for name, analysis in config.analyses.items():
-        yield from ((f"analyses.{name}.text", path) for path in analysis.text.values())
-        if analysis.published:
-            yield f"analyses.{name}.published", analysis.published
-
-
-def paths_used(config: Config) -> Iterator[tuple[str, str]]:
-    """Every file that the configuration names and the run reads, and where it is named."""
-    experiments = {name: config.experiments[name] for name in experiments_needed(config)}
-    lexicons = {name for experiment in experiments.values() for name in lexicons_used(config, experiment)}
-    texts = {corpus for experiment in experiments.values() for corpus in (experiment.corpus, *getattr(experiment, "together_with", ()))}
-    texts |= {corpus for experiment in experiments.values() for corpus in texts_read(config, experiment)}
-    texts |= {config.lexicons[name].corpus for name in lexicons} | {*bitext_used(config)}
-    read = {
-        **dict.fromkeys(("corpora", "labelled", "aligned"), texts),
-        "lexicons": lexicons,
-        "experiments": {*config.run.experiments},
-        "backbones": {*backbones_used(config)},
-        "analyses": {*config.run.analyses},
-    }
-    analysed = sources_read(config)
-    for where, path in paths_of(config):
-        section, name = where.split(".")[:2]
-        if name in read[section] or where in analysed:
-            yield where, path
-
-
-def missing_files(config: Config) -> list[tuple[str, str]]:
-    """Each file that the run reads, nothing makes, and is not there: where the configuration names it, and its path."""
-    return [
-        (where, path)
-        for where, path in paths_used(config)
-        if path != "task" and not path.startswith("results/") and not os.path.exists(resource(path))
-    ]
 
 
 if __name__ == "__main__":

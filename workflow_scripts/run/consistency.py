@@ -9,14 +9,16 @@ and backbones by `backbone_checks`. Data to acquire have been checked before (`d
 
 from collections.abc import Iterable, Iterator
 
-from workflow_scripts import paths, registry
+from workflow_scripts import registry
+from workflow_scripts.config import paths
+from workflow_scripts.config.configuration import Config, LexiconStages
 from workflow_scripts.models.families import DEFAULT_FAMILY
 from workflow_scripts.names import undefined, unfit
 from workflow_scripts.run import aligned_checks, analyses, arm_checks, backbone_checks, corpus_checks, labelled_checks, transfers
 from workflow_scripts.run.arm_checks import own_problems
-from workflow_scripts.run.config import Config, LexiconStages, data_file, paths_of
 from workflow_scripts.run.inputs import backbone_users, languages_known
 from workflow_scripts.run.text_checks import language_problems
+from workflow_scripts.run.uses import data_file, paths_of
 from workflow_scripts.tasks.crosslingual import crosslingual_lexicons, is_learnt
 from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.tasks.experiment import lexicon_corpus, lexicons_used, pretrained_in, trains

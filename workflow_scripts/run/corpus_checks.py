@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from workflow_scripts.run.config import sources_of
 from workflow_scripts.run.text_checks import language_problems, or_held_out, read_twice, same_text_problems, testset_problems
+from workflow_scripts.run.uses import sources_of
 from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.files import kind_of
 from workflow_scripts.text.other_formats import format_by_name

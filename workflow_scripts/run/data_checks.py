@@ -5,9 +5,10 @@ As in `consistency`, each problem is a line that names the key, what is wrong wi
 
 from collections.abc import Iterator
 
+from workflow_scripts.config.configuration import Config
 from workflow_scripts.names import is_name, undefined
-from workflow_scripts.run.config import Config, sources_of
 from workflow_scripts.run.text_checks import language_problems, read_twice
+from workflow_scripts.run.uses import sources_of
 from workflow_scripts.text.acquisition import ORIGINS, Data, languages_of
 from workflow_scripts.text.fetching import base_name, is_archive
 from workflow_scripts.text.parallel import Source, needs_columns, problem_of_columns

@@ -9,14 +9,12 @@ import re
 import shlex
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from workflow_scripts import registry
+from workflow_scripts.config.configuration import Config
 from workflow_scripts.run.processes import as_called
 from workflow_scripts.tasks.entry import task_of
-
-if TYPE_CHECKING:
-    from workflow_scripts.run.config import Config
 
 
 class Failure(NamedTuple):

@@ -14,9 +14,9 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 from pydantic_core import ErrorDetails
 
 from workflow_scripts import registry
+from workflow_scripts.config.experiments import DEFAULT, OfItsTask, task_name
 from workflow_scripts.names import instead
 from workflow_scripts.run.loading import ALIKE, DEFINITIONS, NAMED_PARTS, WITH_PARTS
-from workflow_scripts.tasks.entry import DEFAULT, OfItsTask, task_name
 
 
 def explained(problems: list[ErrorDetails], raw: dict[str, Any], config: type) -> list[str]:

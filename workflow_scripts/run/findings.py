@@ -11,14 +11,15 @@ from typing import Any, NamedTuple
 import yaml
 
 from workflow_scripts import registry
+from workflow_scripts.config.configuration import Config
+from workflow_scripts.config.phases import Phase
 from workflow_scripts.run.arms import trained_arms
-from workflow_scripts.run.config import Config, backbones_used, bitext_used
 from workflow_scripts.run.inputs import languages_known
+from workflow_scripts.run.uses import backbones_used, bitext_used
 from workflow_scripts.stage import ROOT, InputError
 from workflow_scripts.tasks.crosslingual import crosslingual_lexicons, is_learnt
 from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.tasks.experiment import (
-    Phase,
     arms_of,
     backbone_of,
     chain,

@@ -14,7 +14,10 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
-from workflow_scripts import paths, registry
+from workflow_scripts import registry
+from workflow_scripts.config import paths
+from workflow_scripts.config.configuration import Config
+from workflow_scripts.config.phases import Phase
 from workflow_scripts.evidence.trivial import TRIVIAL
 from workflow_scripts.lexicon.lexicon import ALIGNED_PAIRS
 from workflow_scripts.models.decoding import Decoding
@@ -22,12 +25,11 @@ from workflow_scripts.models.families import family_of
 from workflow_scripts.models.templates import USUAL, Templates
 from workflow_scripts.names import instead
 from workflow_scripts.run import analyses
-from workflow_scripts.run.config import Config, backbones_used, data_file, data_used, translators
+from workflow_scripts.run.uses import backbones_used, data_file, data_used, translators
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks import crosslingual, translation
 from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.tasks.experiment import (
-    Phase,
     arm_phases,
     arms_of,
     backbone_of,

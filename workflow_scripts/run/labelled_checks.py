@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import regex
 
 from workflow_scripts.names import is_name, undefined
-from workflow_scripts.run.config import sources_of
 from workflow_scripts.run.text_checks import json_line_problems, language_problems, or_held_out, same_text_problems, testset_problems
+from workflow_scripts.run.uses import sources_of
 from workflow_scripts.text import squad
 from workflow_scripts.text.examples import TEXT_COLUMNS, WORD_COLUMNS
 from workflow_scripts.text.files import kind_of

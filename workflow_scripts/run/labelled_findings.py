@@ -5,11 +5,12 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator
 
+from workflow_scripts.config.configuration import Config
 from workflow_scripts.run.analyses import sources_read
-from workflow_scripts.run.config import Config, sources_of
 from workflow_scripts.run.findings import Finding, is_awaited, judged, with_labels
 from workflow_scripts.run.mark_findings import joined_files, of_other_tools, quoted_cells
 from workflow_scripts.run.text_findings import HEAD, HEADER, beginning, foreign, in_both, is_table, ragged
+from workflow_scripts.run.uses import sources_of
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.examples import Example, read_any
 from workflow_scripts.text.labelled import Labelled, as_read, belongs_to_part

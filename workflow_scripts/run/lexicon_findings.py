@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
+from workflow_scripts.config.configuration import Config
 from workflow_scripts.lexicon.vecmap import find_program
 from workflow_scripts.lexicon.vectors import read_vectors
-from workflow_scripts.run.config import Config
 from workflow_scripts.run.findings import Finding, is_awaited, judged, used_lexicons, with_labels
 from workflow_scripts.run.labelled_findings import examples_of, plain_lines
 from workflow_scripts.run.text_findings import beginning, foreign

@@ -19,9 +19,10 @@ from typing import Any, get_origin
 import yaml
 
 from workflow_scripts import registry
+from workflow_scripts.config.experiments import task_name
 from workflow_scripts.names import instead
 from workflow_scripts.stage import ROOT, InputError, resource
-from workflow_scripts.tasks.entry import Task, task_name
+from workflow_scripts.tasks.entry import Task
 from workflow_scripts.tasks.translation import TRAINING_TYPES
 from workflow_scripts.yaml_text import composed, odd_blank
 

@@ -16,10 +16,10 @@ from typing import Literal
 import torch
 
 from workflow_scripts import registry
+from workflow_scripts.config.configuration import Config
 from workflow_scripts.evidence.scores import Scores, leading, metrics
 from workflow_scripts.models.families import DEFAULT_FAMILY, config_of, family_of, titles
 from workflow_scripts.models.tokenisation import load_codec
-from workflow_scripts.run.config import Config
 from workflow_scripts.run.estimates import MBART_LARGE, Shape
 from workflow_scripts.run.findings import Finding, Jobs, is_awaited, judged, masked_phases, scored, used_backbones
 from workflow_scripts.run.inputs import keeps_head, languages_known, writes_text

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from workflow_scripts.config.configuration import Config
 from workflow_scripts.run import (
     adapter_findings,
     amounts,
@@ -22,9 +23,10 @@ from workflow_scripts.run import (
     resources,
     text_findings,
 )
-from workflow_scripts.run.config import Config, load, missing_files
+from workflow_scripts.run.config import load
 from workflow_scripts.run.findings import Finding, Jobs
 from workflow_scripts.run.loading import check_files
+from workflow_scripts.run.uses import missing_files
 from workflow_scripts.stage import InputError, run
 from workflow_scripts.text.files import missing_file
 

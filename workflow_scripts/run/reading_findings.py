@@ -8,13 +8,14 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from workflow_scripts.config.configuration import Config
 from workflow_scripts.models.reading import NOTED, REFUSED, WAY_OUT, unknown_in
 from workflow_scripts.models.tokenisation import Codec, load_codec
-from workflow_scripts.run.config import Config, sources_of
 from workflow_scripts.run.findings import Finding, is_awaited
 from workflow_scripts.run.labelled_findings import examples_of, plain_lines
 from workflow_scripts.run.model_findings import located
 from workflow_scripts.run.text_findings import beginning
+from workflow_scripts.run.uses import sources_of
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.tasks.experiment import backbones_of, chain, experiments_needed

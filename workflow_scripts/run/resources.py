@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from workflow_scripts.config.configuration import Config
 from workflow_scripts.run.adapter_findings import trained_weights
 from workflow_scripts.run.arms import trained_arms
-from workflow_scripts.run.config import Config
 from workflow_scripts.run.estimates import gpu_gigabytes, host_memory, training_disk, training_memory, vectors_disk
 from workflow_scripts.run.findings import Finding, Jobs, gigabytes, translated, used_backbones, used_corpora, used_lexicons
 from workflow_scripts.run.model_findings import shape_of

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from workflow_scripts import paths
+from workflow_scripts.config import paths
+from workflow_scripts.config.configuration import Config
 from workflow_scripts.run.arms import arms, seeds
-from workflow_scripts.run.config import Config
 from workflow_scripts.run.inputs import Wildcards, as_json
 from workflow_scripts.tasks import retrieval
 from workflow_scripts.text import aligned

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from workflow_scripts.names import is_name
-from workflow_scripts.run.config import sources_of
+from workflow_scripts.run.uses import sources_of
 from workflow_scripts.text.aligned import Aligned, AlignedSource
 from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.files import kind_of

@@ -14,10 +14,11 @@ from typing import Any, TypeVar
 import numpy as np
 import regex
 
+from workflow_scripts.config.configuration import Config
 from workflow_scripts.run.analyses import sources_read
-from workflow_scripts.run.config import Config, data_file, data_used, sources_of
 from workflow_scripts.run.findings import Finding, gigabytes, is_awaited, judged, used_corpora
 from workflow_scripts.run.mark_findings import joined_files, of_other_tools, quoted_cells
+from workflow_scripts.run.uses import data_file, data_used, sources_of
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.tasks.experiment import chain, experiments_needed

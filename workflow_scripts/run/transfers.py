@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from workflow_scripts import paths
+from workflow_scripts.config import paths
+from workflow_scripts.config.configuration import Config
+from workflow_scripts.config.experiments import AnyExperiment, task_name
 from workflow_scripts.names import undefined
-from workflow_scripts.run.config import Config
-from workflow_scripts.tasks.entry import task_name, task_of
-from workflow_scripts.tasks.experiment import AnyExperiment, arms_of, backbone_of, seeds_of, trains
+from workflow_scripts.tasks.entry import task_of
+from workflow_scripts.tasks.experiment import arms_of, backbone_of, seeds_of, trains
 
 # ---------------------------------------------------------------------------------------------
 # what is compared

@@ -5,7 +5,7 @@ first, with the first seed before the others: text, lexicon, trainings, decoding
 (representations, word accuracy) fills the cores that are left.
 """
 
-from workflow_scripts.run.config import Config
+from workflow_scripts.config.configuration import Config
 from workflow_scripts.run.inputs import Wildcards
 from workflow_scripts.run.schedule import ANSWER, MEASURING, SHARED, TRAINING
 from workflow_scripts.tasks.experiment import arm_phases, arms_of, seeds_of, trains

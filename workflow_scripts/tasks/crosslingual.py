@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from workflow_scripts import paths
+from workflow_scripts.config import paths
+from workflow_scripts.config.configuration import Config, LexiconStages
+from workflow_scripts.config.experiments import Experiment
+from workflow_scripts.config.phases import Phase
 from workflow_scripts.evidence.average import AVERAGE
 from workflow_scripts.names import undefined
 from workflow_scripts.tasks.experiment import (
-    Experiment,
-    Phase,
     Trained,
     arms_of,
     backbone_of,
@@ -41,7 +42,6 @@ from workflow_scripts.text.languages import unknown_language
 from workflow_scripts.training.choice import Choice
 
 if TYPE_CHECKING:
-    from workflow_scripts.run.config import Config, LexiconStages
     from workflow_scripts.text.labelled import Labelled
 
 

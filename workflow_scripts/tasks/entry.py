@@ -5,17 +5,16 @@ The modules of the tasks register theirs by `register_task`; most of the entry o
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, Union
+from typing import Any, ClassVar, Literal, NamedTuple
 
 from workflow_scripts import registry
+from workflow_scripts.config.configuration import Config
+from workflow_scripts.config.experiments import AnyExperiment, task_name
+from workflow_scripts.config.phases import Phase
 from workflow_scripts.evidence.trivial import Kind
-from workflow_scripts.tasks.experiment import AnyExperiment, MoreText, Phase, Trained
-
-if TYPE_CHECKING:
-    from workflow_scripts.run.config import Config
+from workflow_scripts.tasks.experiment import MoreText, Trained
 
 Parts = dict[str, tuple[str, str]]
 """The parts of an experiment's section in the report, in order: anchor (and template), title, and who reads it (`shown.READERS`)."""
@@ -113,39 +112,6 @@ def register_task(task: Task) -> None:
     registry.register("task", task)
 
 
-def task_name(experiment: Any) -> str:
-    """The name of an experiment's task, of raw settings or checked ones; translation where none is given."""
-    return experiment.get("task", DEFAULT) if isinstance(experiment, dict) else getattr(experiment, "task", DEFAULT)
-
-
-DEFAULT = "translation"
-"""The task of an experiment that names none."""
-
-
 def task_of(experiment: Any) -> Task:
     """The task of an experiment."""
     return registry.entry("task", task_name(experiment))
-
-
-class OfItsTask:
-    """Annotation of an experiment's block: which settings it has is chosen by its `task`, never by which keys happen to fit.
-
-    Pydantic and the JSON schema see the tasks that there are when the schema is made: after plugins were loaded.
-    """
-
-    def kinds(self) -> list[type[AnyExperiment]]:
-        """The settings of all tasks, each once, in the same order whichever module was imported first."""
-        ours = dict(zip(registry.BUILT_IN["task"], itertools.count()))
-        kinds = dict.fromkeys(task.settings for task in registry.entries("task").values())
-        return sorted(kinds, key=lambda kind: ours.get(kind.__module__, len(ours)))
-
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
-        """Pydantic's schema of a block."""
-        from pydantic import Discriminator, Tag
-
-        def kind(experiment: Any) -> str | None:
-            task = registry.entries("task").get(name) if isinstance(name := task_name(experiment), str) else None
-            return task.settings.__name__ if task else None
-
-        tagged = tuple(Annotated[each, Tag(each.__name__)] for each in self.kinds())
-        return handler.generate_schema(Annotated[Union[tagged], Discriminator(kind)])  # noqa: UP007

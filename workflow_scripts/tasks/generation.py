@@ -17,9 +17,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
-from workflow_scripts import paths
+from workflow_scripts.config import paths
+from workflow_scripts.config.configuration import Config
+from workflow_scripts.config.phases import Phase
 from workflow_scripts.evidence.scores import Scores
 from workflow_scripts.evidence.speed import Speed
 from workflow_scripts.models.decoding import Decoding, one_line, translator
@@ -30,14 +32,11 @@ from workflow_scripts.stage import InputError, atomic, run, write_json
 from workflow_scripts.tasks import crosslingual, translation
 from workflow_scripts.tasks.crosslingual import CrossLingual
 from workflow_scripts.tasks.entry import Parts, Task, register_task
-from workflow_scripts.tasks.experiment import MoreText, Phase, phases_of, shared_problems
+from workflow_scripts.tasks.experiment import MoreText, phases_of, shared_problems
 from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.files import read_lines, write_pairs
 from workflow_scripts.text.words import is_blank
 from workflow_scripts.training.choice import Choice
-
-if TYPE_CHECKING:
-    from workflow_scripts.run.config import Config
 
 
 @dataclass(kw_only=True)

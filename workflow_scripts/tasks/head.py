@@ -19,13 +19,14 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, NamedTuple, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_type_hints
 
 import numpy as np
 import torch
 from pydantic import Field
 
 from workflow_scripts import registry
+from workflow_scripts.config.configuration import Config
 from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.errors import InputError
 from workflow_scripts.evidence.average import Score, Significance, compare_folders
@@ -44,9 +45,6 @@ from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.text.words import count_words
 from workflow_scripts.training.job import Job
 from workflow_scripts.training.launching import launch
-
-if TYPE_CHECKING:
-    from workflow_scripts.run.config import Config
 
 
 class About(NamedTuple):

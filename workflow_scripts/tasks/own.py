@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from workflow_scripts import registry
+from workflow_scripts.config.configuration import Config
 from workflow_scripts.errors import InputError
 from workflow_scripts.evidence.average import Score, scores_beside
 from workflow_scripts.tasks.entry import Measure
@@ -37,7 +38,6 @@ from workflow_scripts.text.examples import Example
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from workflow_scripts.run.config import Config
 
 _OF_THE_HEAD = {
     "outputs": "what the head gives, a tensor of examples × labels, or × `width`",

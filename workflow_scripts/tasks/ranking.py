@@ -15,11 +15,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
 
+from workflow_scripts.config.configuration import Config
 from workflow_scripts.evidence import ranking_scores
 from workflow_scripts.evidence.average import scores_beside
 from workflow_scripts.limits import AboveZero, Positive
@@ -30,9 +31,6 @@ from workflow_scripts.tasks.head_settings import TextHeadSettings
 from workflow_scripts.tasks.heads import Reader, load_text_head, summed_loss
 from workflow_scripts.text.examples import Example
 from workflow_scripts.training.launching import launch
-
-if TYPE_CHECKING:
-    from workflow_scripts.run.config import Config
 
 
 @dataclass

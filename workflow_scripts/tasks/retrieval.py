@@ -18,13 +18,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import torch
 from pydantic import TypeAdapter, ValidationError
 
-from workflow_scripts import paths
+from workflow_scripts.config import paths
+from workflow_scripts.config.configuration import Config
+from workflow_scripts.config.experiments import AnyExperiment
 from workflow_scripts.evidence import nearest
 from workflow_scripts.evidence.average import AVERAGE, Significance, compare_folders, interval
 from workflow_scripts.evidence.states import Half, Pooling, Side, encoded, open_half, pooled
@@ -35,7 +37,6 @@ from workflow_scripts.similarity import set_threads
 from workflow_scripts.stage import InputError, run, write_json
 from workflow_scripts.tasks.entry import Measure, Task, register_task
 from workflow_scripts.tasks.experiment import (
-    AnyExperiment,
     Trained,
     arms_of,
     backbone_of,
@@ -48,9 +49,6 @@ from workflow_scripts.tasks.experiment import (
 )
 from workflow_scripts.text.aligned import read_gold
 from workflow_scripts.text.files import read_lines, write_lines
-
-if TYPE_CHECKING:
-    from workflow_scripts.run.config import Config
 
 
 @dataclass

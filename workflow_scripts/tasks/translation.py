@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING, Any, Literal, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
-from workflow_scripts import paths, registry
+from workflow_scripts import registry
+from workflow_scripts.config import paths
+from workflow_scripts.config.configuration import Config
+from workflow_scripts.config.experiments import Experiment
+from workflow_scripts.config.phases import Phase
 from workflow_scripts.evidence.comet import Comet
 from workflow_scripts.evidence.representation import Representation
 from workflow_scripts.evidence.scores import ROUGES, Scores
@@ -28,9 +32,7 @@ from workflow_scripts.stage import InputError, own_settings
 from workflow_scripts.tasks.entry import Parts, Task, register_task
 from workflow_scripts.tasks.experiment import (
     BACKBONE,
-    Experiment,
     MoreText,
-    Phase,
     Trained,
     arms_of,
     backbone_of,
@@ -52,7 +54,6 @@ from workflow_scripts.training.choice import Choice
 from workflow_scripts.training.settings import DEV_SCORES, Training
 
 if TYPE_CHECKING:
-    from workflow_scripts.run.config import Config
     from workflow_scripts.text.corpus import Corpus
 
 

@@ -7,10 +7,7 @@ directions of a lexicon are never ambiguous.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from workflow_scripts.run.config import Config
+from workflow_scripts.config.configuration import Config
 
 # ---------------------------------------------------------------------------------------------
 # text

@@ -1,0 +1,1 @@
+"""What a configuration may say, and where its files are."""
