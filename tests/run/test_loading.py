@@ -15,6 +15,7 @@ from workflow_scripts.run import config, loading
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.experiment import grid_points, phase_training
 from workflow_scripts.tasks.retrieval import NamedModel
+from workflow_scripts.text.acquisition import Data
 
 
 def many(**changes) -> dict:
@@ -163,7 +164,7 @@ def test_a_like_that_leads_nowhere_is_refused(experiments, message):
 
 
 def test_like_knows_every_setting_whose_keys_are_the_users_own():
-    others = {config.Config, Phase, NamedModel, *config._dataclasses(config.Data)}  # which have no `like`
+    others = {config.Config, Phase, NamedModel, *config._dataclasses(Data)}  # which have no `like`
     kinds = set(config._dataclasses(config.Config)) - others
     by_name = {name for kind in kinds for name, hint in get_type_hints(kind).items() if get_origin(hint) is dict}
     assert by_name == loading.BY_NAME | {"dev"}  # of text for retrieval; a corpus has one
