@@ -30,8 +30,10 @@ from workflow_scripts.stage import read_json
 from workflow_scripts.tasks.experiment import of_training
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.training.fitting import parts_that_fit, try_part
+from workflow_scripts.training.graphs import recorder
 from workflow_scripts.training.launching import ON_ONE_NODE
 from workflow_scripts.training.loop import pick_loss, train
+from workflow_scripts.training.masks import known_masks
 from workflow_scripts.training.mixed_precision import mixed_precision
 from workflow_scripts.training.rows import Dev, split_batch
 from workflow_scripts.training.settings import Training
@@ -129,8 +131,8 @@ def test_gradients_in_bfloat16_are_near_for_each_weight(tmp_path, family, number
 
 
 @pytest.mark.parametrize("family", ["mbart", "mt5", "xlm-roberta"])
-@pytest.mark.parametrize("loss", ["chunked", "plain"])
-def test_no_update_waits_for_the_gpu(tmp_path, monkeypatch, family, loss):
+@pytest.mark.parametrize("changes", [{}, {"loss": "plain"}, {"packed": True, "batch_tokens": 256}], ids=lambda changes: "-".join(changes))
+def test_no_update_waits_for_the_gpu(tmp_path, monkeypatch, family, changes):
     """PyTorch raises an error where the processor would have to wait; the first update may, since libraries get ready in it."""
     network, codec, rows = a_phase(tmp_path, family)
     seen = []
@@ -144,12 +146,44 @@ def test_no_update_waits_for_the_gpu(tmp_path, monkeypatch, family, loss):
 
     monkeypatch.setattr(Watch, "on_step_begin", at_begin, raising=False)
     monkeypatch.setattr(Watch, "on_step_end", at_end)
-    settings = replace(PLAIN, loss=loss, device="cuda")
+    settings = replace(PLAIN, **changes, device="cuda")
     try:
         train(network, codec, rows, [Dev(rows.epoch(0)[:4], "en")], tmp_path / "checkpoints", 1, settings)
     finally:
         torch.cuda.set_sync_debug_mode("default")
     assert seen == [*range(1, 7)]
+
+
+PACKED = {**SHORT, "packed": True, "batch_tokens": 512, "bleu_sentences": 0, "log_every": 1, "device": "cuda"}
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+@pytest.mark.parametrize("loss", ["chunked", "plain"])
+def test_recorded_updates_are_those_without(tmp_path, precision, loss):
+    files = phase_files(tmp_path)
+    settings = {**PACKED, **comparisons.NO_DROPOUT, "precision": precision, "loss": loss}
+    for name in ("plain", "recorded"):
+        finetune(*files, tmp_path / name, Training(**settings, recorded=name == "recorded"))
+    near(*(columns(tmp_path / name / "curve.tsv", "loss", "dev_loss") for name in ("plain", "recorded")), 5e-3, 0)
+
+
+def test_dropout_of_recorded_updates_is_drawn_anew():
+    """One batch with a learning rate of nothing: each replay has other random numbers, and so another loss."""
+    network = wide_model(Shape(500, 64, 128, 1, 1, 64)).train()
+    network.config.dropout = 0.3
+    for module in network.modules():
+        if hasattr(module, "dropout") and isinstance(module.dropout, float):
+            module.dropout = 0.3
+    loss = pick_loss(network, Training(recorded=True, packed=True), "float32")
+    recorded = recorder(network, loss)
+    batch = {name: tensor.cuda() for name, tensor in collate([([5] * 64, [6] * 64)] * 4, 1).items()} | {"items": torch.tensor(256.0).cuda()}
+    del batch["attention_mask"]
+    losses = set()
+    with known_masks(network):
+        for _ in range(8):
+            losses.add(round(float(recorded(batch)), 5))
+            network.zero_grad(set_to_none=True)
+    assert recorded.replayed == 5 and len(losses) == 8
 
 
 # ---------------------------------------------------------------------------------------------

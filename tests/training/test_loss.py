@@ -45,6 +45,23 @@ def test_chunks_and_alignment_make_no_difference(monkeypatch, smoothing, rows, a
     assert results[0][1].abs().max() > 1e-3
 
 
+@pytest.mark.parametrize("alignment", [1, 64])
+def test_states_without_a_label_add_nothing(monkeypatch, alignment):
+    monkeypatch.setattr(products, "_alignment", lambda device: alignment)
+    monkeypatch.setattr(loss, "_ENTRIES", 7 * 50)
+    states, weight = torch.randn(2, 6, 8), torch.randn(50, 8)
+    labels = torch.randint(0, 50, (2, 6))
+    labels[0, 4:], labels[1, 1] = -100, -100
+    results = []
+    for ignoring in (False, True):
+        x, w, b = (tensor.clone().requires_grad_() for tensor in (states, weight, torch.zeros(50)))
+        value = linear_smoothed_loss(x, w, b, labels, 0.2, 9, ignoring=ignoring)
+        value.backward()
+        results.append((value.detach(), x.grad, w.grad, b.grad))
+    assert all(torch.allclose(one, other, atol=1e-6, rtol=1e-5) for one, other in zip(*results, strict=True))
+    assert float(results[1][1][labels == -100].abs().max()) == 0 and float(results[0][0]) > 1
+
+
 def test_a_frozen_output_layer_gets_no_gradient():
     states, weight, labels = torch.randn(2, 3, 8, requires_grad=True), torch.randn(50, 8), torch.randint(0, 50, (2, 3))
     linear_smoothed_loss(states, weight, torch.zeros(50), labels, 0.1, None).backward()

@@ -39,6 +39,7 @@ from workflow_scripts.training.curve import LOSS_ONLY, judge, score_key
 from workflow_scripts.training.dropout import quick_dropout
 from workflow_scripts.training.fitting import cells, parts_that_fit, try_part
 from workflow_scripts.training.flat import lengths_of
+from workflow_scripts.training.graphs import Recorded, recorder
 from workflow_scripts.training.looks import dev_loss, dev_losses, dev_score
 from workflow_scripts.training.loss import gives_states, linear_smoothed_loss, smoothed_loss, states_for_logits
 from workflow_scripts.training.masks import known_masks, without_questions
@@ -82,7 +83,7 @@ def train(
         updates = Batches(rounds, *planned)
     check_lengths(network, [updates.epoch(0), *(part.rows for part in dev)])
     loss = pick_loss(network, settings, precision)
-    to_batch = batch_maker(codec, settings, select=gives_states(network))
+    to_batch = batch_maker(codec, settings, select=gives_states(network) and not settings.recorded)
     with network_reads(network, settings.packed):
         parts = parts_of(network, to_batch, loss, updates, settings, folder, seed)
     if taken is not None:
@@ -195,6 +196,8 @@ def fit(
             print(f"continuing from {last}", flush=True)
         device = pick_device(settings.device)
         precision = pick_precision(settings.precision, device)
+        if settings.recorded and accumulated == processes() == 1:
+            trainer.recorded = recorder(network, loss)
         with watch.deadline, quick_dropout(device), quick_products(device), mixed_precision(network, precision):
             trainer.train(resume_from_checkpoint=last)
     if watch.stopped:
@@ -293,6 +296,7 @@ def pick_loss(network: PreTrainedModel, settings: Training, precision: str) -> C
         settings.label_smoothing,
         num_items_in_batch,
         torch.bfloat16 if precision == "bfloat16" else torch.float32,
+        ignoring=settings.recorded,
     )
 
 
@@ -308,6 +312,15 @@ class PhaseTrainer(Trainer):
     """Hugging Face's Trainer with a look at our dev set."""
 
     model: Any
+    recorded: Recorded | None = None
+    """An update's two passes, where they are recorded."""
+
+    def training_step(self, model: Any, inputs: dict[str, Any], num_items_in_batch: Any = None) -> torch.Tensor:
+        """The loss of a batch, whose gradients are made."""
+        if self.recorded is None:
+            return super().training_step(model, inputs, num_items_in_batch)
+        model.train()
+        return self.recorded({**inputs, "items": torch.as_tensor(num_items_in_batch, device=model.device)})
 
     def prepare(self, look: Callable[[], dict[str, float]]) -> None:
         """Hand over what `evaluate` measures."""

@@ -38,28 +38,32 @@ def linear_smoothed_loss(
     smoothing: float,
     items: torch.Tensor | int | None,
     dtype: torch.dtype = torch.float32,
+    ignoring: bool = False,
 ) -> torch.Tensor:
     """`smoothed_loss` of ``states @ weight.T + bias``, equal to rounding.
 
     `states` (rows × length × d), `weight` (vocabulary × d), `bias` (vocabulary). States (labels × d) that all have a label are taken as
-    they are: to find those that have one, the processor has to wait for a GPU. `dtype` is that of the products; sums are float32.
+    they are: to find those that have one, the processor has to wait for a GPU. `ignoring` computes with all states, and those without a
+    label (−100) add nothing, so that all shapes are known beforehand. `dtype` is that of the products; sums are float32.
     """
     labels = labels.flatten()
-    if states.ndim == 3:
+    if ignoring:
+        states = states.flatten(0, -2)
+    elif states.ndim == 3:
         chosen = labels != -100
         states, labels = states.flatten(0, 1)[chosen], labels[chosen]
     if not torch.is_grad_enabled():
         # the function below would compute all gradients, even if none are wanted
         states, weight, bias = states.detach(), weight.detach(), bias.detach()
-    loss = _LinearSmoothedLoss.apply(states, weight, bias.flatten(), labels, smoothing, dtype)
-    return loss / (items if items is not None else len(labels))
+    loss = _LinearSmoothedLoss.apply(states, weight, bias.flatten(), labels, smoothing, dtype, ignoring)
+    return loss / (items if items is not None else (labels != -100).sum() if ignoring else len(labels))
 
 
 class _LinearSmoothedLoss(torch.autograd.Function):
     """The summed loss; the gradients are made on the way forward, while the scores are there."""
 
     @staticmethod
-    def forward(ctx, states, weight, bias, labels, smoothing, dtype):
+    def forward(ctx, states, weight, bias, labels, smoothing, dtype, ignoring):
         vocabulary = len(weight)
         matrix, offsets = aligned_layer(weight.to(dtype), bias.to(dtype))
         total = torch.zeros((), device=states.device)
@@ -70,11 +74,18 @@ class _LinearSmoothedLoss(torch.autograd.Function):
         for start in range(0, len(states), rows):
             some, goal = states[start : start + rows].to(dtype), labels[start : start + rows, None]
             logp = linear(some, matrix, offsets).log_softmax(dim=1, dtype=torch.float32)
-            total -= (1 - smoothing) * logp.gather(1, goal).sum() + smoothing / vocabulary * logp[:, :vocabulary].sum()
+            if ignoring:
+                there, goal = goal != -100, goal.clamp_min(0)
+                each = (1 - smoothing) * logp.gather(1, goal) + smoothing / vocabulary * logp[:, :vocabulary].sum(dim=1, keepdim=True)
+                total -= (each * there).sum()
+            else:
+                total -= (1 - smoothing) * logp.gather(1, goal).sum() + smoothing / vocabulary * logp[:, :vocabulary].sum()
             if not any(ctx.needs_input_grad[:3]):
                 continue
             gradient = logp.exp_().sub_(smoothing / vocabulary)
             gradient.scatter_add_(1, goal, torch.full_like(goal, smoothing - 1, dtype=torch.float32))
+            if ignoring:
+                gradient.mul_(there)
             if grad_bias is not None:
                 grad_bias += gradient[:, :vocabulary].sum(dim=0)
             gradient = gradient.to(dtype)
@@ -89,7 +100,7 @@ class _LinearSmoothedLoss(torch.autograd.Function):
     def backward(ctx, grad_output):
         gradients, ctx.gradients = ctx.gradients, None
         scaled = (None if gradient is None else gradient.mul_(grad_output) for gradient in gradients)
-        return *scaled, None, None, None
+        return *scaled, None, None, None, None
 
 
 def states_for_logits(network: Any) -> None:

@@ -55,6 +55,8 @@ def train_phase(
         raise InputError("training.packed: is for models that are trained on sentences as they are; leave it out for this phase")
     if templates != Templates():
         described["templates"] = asdict(templates)
+    if settings.recorded and not settings.packed:
+        raise InputError("training.recorded: is for updates of one shape; set packed: true as well, or leave it out")
     with begun(job, describe_phase(described, text, job.start, job.seed, job.from_scratch, ROUNDING_ONLY)) as folder:
         codec = load_codec(job.start, documents)
         codec.templates = templates

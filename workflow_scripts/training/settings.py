@@ -27,6 +27,10 @@ class Training:
     shorter than `max_length`. No sentence sees another, and each is learnt as by itself; but other sentences share an update than without
     it, so it is another training. Rows have `max_length` places, rounded up to a multiple of 64, and 128 at least. Not for VECO, CTC and
     SGA."""
+    recorded: bool = False
+    """With `packed`, record the work of an update on a GPU once, as a CUDA graph, and replay it: for small models, which a GPU finishes
+    sooner than the processor can start it. It takes as much memory, for as long as the phase lasts. Not where several GPUs share an update,
+    and not where one goes through in parts (`micro_batch_tokens`); there, and on a CPU, nothing is recorded."""
     learning_rate: AboveZero = 3e-5
     """Peak of the learning rate."""
     warmup_updates: Natural = 2_500
@@ -94,7 +98,7 @@ class Training:
         return self.evaluate_every // 4 if task else 0
 
 
-ROUNDING_ONLY = ("device", "log_every", "loss_every", "micro_batch_tokens", "loss")
+ROUNDING_ONLY = ("device", "log_every", "loss_every", "micro_batch_tokens", "loss", "recorded")
 """Settings that may change between a killed call and its continuation: they affect only rounding and dropout's random numbers."""
 DEV_LOSSES = {"loss": "dev_loss", "smoothed_loss": "dev_smoothed_loss"}
 """`choose_by`, where it is a loss → its name in the report."""
