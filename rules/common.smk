@@ -188,6 +188,7 @@ def preflight():
     from workflow_scripts.run.preflight import look_at, tell
 
     try:
-        tell(look_at(CONFIG, *requested()))
+        shared = workflow.global_resources.get("gpu", 1)
+        tell(look_at(CONFIG, *requested(), at_once=int(getattr(shared, "value", shared))))
     except InputError as error:
         sys.exit(f"error: {error}")

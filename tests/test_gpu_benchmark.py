@@ -13,7 +13,10 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.gpu import __main__ as gpu
-from benchmarks.gpu.updates import Sentences, Size, mbart, peak_of, training_flops
+from benchmarks.gpu.kernels import kind_of, limits
+from benchmarks.gpu.shared import together
+from benchmarks.gpu.updates import Sentences, Size, in_turn, mbart, peak_of, training_flops, updates_of
+from workflow_scripts.training.packing import packed
 
 SIZE = Size(64, 256, 2, 700, 400)
 
@@ -90,13 +93,70 @@ def test_it_goes_on_where_it_ended(tmp_path, capsys):
     first = lines(output)
     assert [found["case"].split(",")[0] for found in first] == ["ctranslate2", "huggingface"]
     assert all(found["sentences_per_s"] > 0 and found["pieces"] == 4 for found in first)
-    gpu.main([*call, "--parts", "bade"])
+    gpu.main([*call, "--parts", "badeh"])
     everything = lines(output)
-    assert everything[:2] == first and {found["part"] for found in everything} == set("abde")
+    assert everything[:2] == first and {found["part"] for found in everything} == set("abdeh")
+    for found in everything:
+        if found["part"] == "h":
+            assert found["kinds"]["products"]["ms"] > 0 and found["kinds"]["products"]["limit_ms"] > 0 and found["busy_ms"] > 0
     assert not [found for found in everything if "failed" in found]
     keys = [gpu.key(found) for found in everything]
     assert len(set(keys)) == len(keys)
     capsys.readouterr()
+
+
+def test_updates_wait_for_nothing_but_those_as_before():
+    size = Size(64, 128, 1, 500, 512)
+    found = {
+        name: updates_of(mbart(size, torch.device("cpu")), size, 1, **changes)
+        for name, changes in (("before", {"asking": True}), ("padded", {}), ("recorded", {"packed": True, "recorded": True}))
+    }
+    assert found["before"]["waits"] >= 5 and found["padded"]["waits"] == found["recorded"]["waits"] == 0
+    assert found["padded"]["calls"] < found["before"]["calls"] and all(one["ms"] > 0 for one in found.values())
+    assert 0 < found["recorded"]["padding"] < 0.5
+
+
+def test_limits_are_those_of_the_operations_that_are_needed():
+    rows = [([0] * 23, [0] * 17), ([0] * 9, [0] * 12)]
+    alone = limits(SIZE, rows, 46, 1_000, {"tflops": 1.0, "tb_per_s": 1.0})
+    together_ = limits(SIZE, [packed(rows)], 46, 1_000, {"tflops": 1.0, "tb_per_s": 1.0})
+    operations = training_flops(SIZE, rows)
+    assert (alone["products"] + alone["attention"]) * 1e9 == pytest.approx(operations, rel=0.05)
+    assert alone == together_ and training_flops(SIZE, [packed(rows)]) == operations
+    assert limits(SIZE, rows, 46, 10**9, {"tflops": 1.0, "tb_per_s": 1.0})["optimiser"] == 28.0
+
+
+@pytest.mark.parametrize(
+    "name, kind",
+    [
+        ("void pytorch_flash::flash_fwd_kernel<...>", "attention"),
+        ("fmha_cutlassF_bf16_aligned_64x64_rf_sm80", "attention"),
+        ("nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_NNT", "products"),
+        ("void at::native::(anonymous namespace)::multi_tensor_apply_kernel<FusedAdamMathFunctor>", "optimiser"),
+        ("void at::native::(anonymous namespace)::vectorized_layer_norm_kernel", "normalisation"),
+        ("void at::native::(anonymous namespace)::fused_dropout_kernel_vec", "dropout"),
+        ("void (anonymous namespace)::cunn_SoftMaxForwardGmem", "loss"),
+        ("Memcpy DtoD (Device -> Device)", "copies to and from bfloat16"),
+        ("something", "others"),
+    ],
+)
+def test_kinds_of_kernels(name, kind):
+    assert kind_of(name) == kind
+
+
+def test_variants_are_run_in_turn_and_their_medians_told():
+    order = []
+    values = {"a": iter((3, 1, 2)), "b": iter((30, 10, 20))}
+    run = {name: lambda name=name: order.append(name) or {"ms": next(values[name]), "precision": "float32"} for name in values}
+    found = in_turn(run, 3)
+    assert order == ["a", "b"] * 3 and found["rounds"] == 3
+    assert found["variants"] == {"a": {"ms": 2, "ms_of_all": [3, 1, 2]}, "b": {"ms": 20, "ms_of_all": [30, 10, 20]}}
+
+
+@pytest.mark.parametrize("kind", ["recorded", "lora packed"])
+def test_several_trainings_at_once_are_counted_together(kind):
+    found = together(kind, 2, torch.device("cpu"), 0.2, tiny=True)
+    assert found["processes"] == 2 and found["updates_per_s"] > 0 and found["target_tokens_per_s"] > 0
 
 
 def test_a_case_that_fails_does_not_end_the_others():

@@ -4,10 +4,13 @@ python -m benchmarks.gpu                              all parts, to results/gpu.
 python -m benchmarks.gpu --parts abc --minutes 5      some parts
 python -m benchmarks.gpu --tiny                       small shapes, also on a CPU: to see that it works
 
-a    an update of mBART-large's shape, with the whole vocabulary and trimmed, beside the stock Seq2SeqTrainer
+g    one shape and no waits: updates as before, with known masks, packed, compiled and recorded, in turn; the whole loop in the same way
+h    where the kernels' time goes in an update, with the limit of each kind beside it
+i    1 to 12 small trainings at once, recorded or not; LoRA on a decoder in the shape of Gemma 3 270M
+a    an update of mBART-large's shape, with the whole vocabulary and trimmed, beside the stock Seq2SeqTrainer with and without cuDNN
 b    what an update is made of: padding, loss, attention, optimiser, precision, torch.compile, making batches
 c    updates of the demo's small model per second
-d    decoding with CTranslate2 and with `generate`, beam 5
+d    decoding with CTranslate2 (also sorted over the whole file, with several batches in flight, in int8) and with `generate`, beam 5
 e    an iteration of the mapping's search at 5,000, 20,000 and 200,000 words
 f    pretraining of small backbones: an mBART that denoises, an XLM-R that guesses masked pieces
 
@@ -33,7 +36,9 @@ from typing import Any
 
 import torch
 
-from benchmarks.gpu.updates import Size, mbart, our_loop, stock_loop, updates_of, wait, xlmr
+from benchmarks.gpu.kernels import profile_of
+from benchmarks.gpu.shared import together
+from benchmarks.gpu.updates import Size, in_turn, mbart, our_loop, stock_loop, updates_of, wait, xlmr
 from workflow_scripts.device import chip, pick_device
 from workflow_scripts.stage import provenance
 
@@ -63,6 +68,12 @@ def part_a(device: torch.device, tiny: bool) -> Iterable[Case]:
         yield f"update, {name}", (), partial(update, mbart, size, device, number)
         yield f"our loop, {name}", ("accelerate", "tensorboard", "psutil"), partial(our_loop, size, device, number)
         yield f"stock trainer, {name}", ("accelerate",), partial(stock_loop, size, device, number)
+        if device.type == "cuda":
+            yield (
+                f"stock trainer without cuDNN's attention, {name}",
+                ("accelerate",),
+                partial(stock_loop, size, device, number, cudnn=False),
+            )
 
 
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -88,6 +99,44 @@ def part_b(device: torch.device, tiny: bool) -> Iterable[Case]:
         yield "torch.compile of each layer", (), partial(update, mbart, size, device, number, {"compiled": True})
 
 
+def part_g(device: torch.device, tiny: bool) -> Iterable[Case]:
+    """All in turn, since the clocks of shared machines swing; `calls` and `waits` are counts, which do not."""
+    size, number, rounds = (replace(TINY, tokens=512), 3, 1) if tiny else (TRIMMED, 25, 5)
+    variants: dict[str, dict[str, Any]] = {
+        "as before": {"asking": True},
+        "padded": {},
+        "packed": {"packed": True},
+        "packed, recorded": {"packed": True, "recorded": True},
+    }
+    if device.type == "cuda":
+        variants["packed, layers compiled"] = {"packed": True, "compiled": True}
+        variants["packed, layers compiled, recorded"] = {"packed": True, "compiled": True, "recorded": True}
+    bare = {name: partial(update, mbart, size, device, number, changes) for name, changes in variants.items()}
+    yield "bare updates", (), partial(in_turn, bare, rounds)
+    loops = {"padded": {}, "packed": {"packed": True}, "packed, recorded": {"packed": True, "recorded": True}}
+    whole = {name: partial(our_loop, size, device, number, **changes) for name, changes in loops.items()}
+    yield "the whole loop", ("accelerate", "tensorboard", "psutil", "peft"), partial(in_turn, whole, rounds)
+    many = replace(size, tokens=4 * size.tokens)
+    large = {name: partial(update, mbart, many, device, number // 2 + 1, {"packed": name == "packed"}) for name in ("padded", "packed")}
+    yield "four times as many tokens", (), partial(in_turn, large, min(rounds, 3))
+
+
+def part_h(device: torch.device, tiny: bool) -> Iterable[Case]:
+    for packed in (False, True):
+        name = "packed" if packed else "padded"
+        yield name, (), partial(profile_of, mbart, TINY if tiny else TRIMMED, device, packed, tiny)
+
+
+def part_i(device: torch.device, tiny: bool) -> Iterable[Case]:
+    seconds = 0.5 if tiny else 6.0
+    for processes in (1, 2) if tiny else (1, 12, 4, 8):
+        for kind in ("padded", "recorded"):
+            yield f"{processes} trainings of the demo's model, {kind}", (), partial(together, kind, processes, device, seconds, tiny)
+    for processes, kind in ((1, "padded"), (1, "packed"), (1, "recorded"), *(() if tiny else ((12, "padded"), (4, "recorded")))):
+        case = f"{processes} trainings by LoRA, {kind}"
+        yield case, ("peft",), partial(together, f"lora {kind}", processes, device, seconds, tiny)
+
+
 def part_c(device: torch.device, tiny: bool) -> Iterable[Case]:
     size, number = (TINY, 4) if tiny else (DEMO, 200)
     yield "as it is", (), partial(update, mbart, size, device, number)
@@ -101,11 +150,35 @@ def part_d(device: torch.device, tiny: bool) -> Iterable[Case]:
             needs = ("sentencepiece", "tokenizers", "zstandard", *(["ctranslate2"] if engine == "ctranslate2" else []))
             yield f"{engine}, {tokens} tokens at once", needs, partial(decoded, engine, tokens, device, tiny)
 
+    for compute_type in ("float32",) if device.type == "cpu" else ("float16", "int8_float16"):
+        for in_flight in (1, 4):
+            needs = ("sentencepiece", "tokenizers", "zstandard", "ctranslate2")
+            case = f"ctranslate2, {compute_type}, sorted over the whole file, {in_flight} batches in flight"
+            yield case, needs, partial(decoded_sorted, compute_type, in_flight, device, tiny)
+    needs = ("sentencepiece", "tokenizers", "zstandard")
+    yield "huggingface, static cache", needs, partial(decoded_static, device, tiny)
+
 
 def decoded(engine: Any, tokens: int, device: torch.device, tiny: bool) -> dict[str, Any]:
     """Sentences a second, without loading. All outputs have 24 pieces, as a model of random numbers never ends a sentence."""
     from workflow_scripts.models.decoding import Decoding, translator
     from workflow_scripts.models.tokenisation import load_codec
+
+    length = 4 if tiny else 24
+    told: dict[str, Any] = {"min_length": length, "max_length": length, "batch_tokens": tokens, "device": device.type}
+    with tempfile.TemporaryDirectory() as name:
+        model, lines = decoded_text(Path(name), tiny)
+        codec = load_codec(model)
+        with translator(model, codec, 0, Decoding(engine=engine, **told)) as translate:
+            translate(lines[: len(lines) // 8], ("en", "de"), 1)
+            began = time.perf_counter()
+            translate(lines, ("en", "de"), 1)
+            seconds = time.perf_counter() - began
+    return {"sentences_per_s": round(len(lines) / seconds, 1), "beam": 5, "pieces": length}
+
+
+def decoded_text(folder: Path, tiny: bool) -> tuple[Path, list[str]]:
+    """A model of random numbers, and lines to translate."""
     from workflow_scripts.text.files import read_lines
     from workflow_scripts.training.small import Small, build_model
 
@@ -114,18 +187,71 @@ def decoded(engine: Any, tokens: int, device: torch.device, tiny: bool) -> dict[
     shape: dict[str, Any] = (
         {"d_model": 64, "layers": 1, "heads": 1, "ffn": 128} if tiny else {"d_model": 1024, "layers": 12, "heads": 16, "ffn": 4096}
     )
+    small = Small(text={}, vocabulary=400 if tiny else 8_000, **shape)
+    return build_model(small, "mbart", ("en", "de"), text[: 500 if tiny else 20_000], (), folder, 1), lines
+
+
+def decoded_sorted(compute_type: str, in_flight: int, device: torch.device, tiny: bool) -> dict[str, Any]:
+    """CTranslate2 at its best: rows sorted over the whole file, large batches, several of them in flight; loading apart."""
+    import ctranslate2
+
+    from workflow_scripts.models.engines import convert
+    from workflow_scripts.models.tokenisation import load_codec
+
     length = 4 if tiny else 24
-    told: dict[str, Any] = {"min_length": length, "max_length": length, "batch_tokens": tokens, "device": device.type}
     with tempfile.TemporaryDirectory() as name:
-        small = Small(text={}, vocabulary=400 if tiny else 8_000, **shape)
-        model = build_model(small, "mbart", ("en", "de"), text[: 500 if tiny else 20_000], (), Path(name), 1)
+        model, lines = decoded_text(Path(name), tiny)
         codec = load_codec(model)
-        with translator(model, codec, 0, Decoding(engine=engine, **told)) as translate:
-            translate(lines[: len(lines) // 8], ("en", "de"), 1)
-            began = time.perf_counter()
-            translate(lines, ("en", "de"), 1)
-            seconds = time.perf_counter() - began
-    return {"sentences_per_s": round(len(lines) / seconds, 1), "beam": 5, "pieces": length}
+        convert(model, codec, Path(name) / "converted")
+        threads = {"inter_threads": in_flight, **({"intra_threads": 1} if device.type == "cpu" else {})}
+        loaded = ctranslate2.Translator(str(Path(name) / "converted"), device=device.type, compute_type=compute_type, **threads)
+        rows = sorted(codec.encode(lines, "en", 1_000), key=len, reverse=True)
+        tag = [codec.tokenizer.convert_ids_to_tokens(codec.tag("de"))]
+        settings: dict[str, Any] = {"beam_size": 5, "max_batch_size": 256 if tiny else 16_384, "batch_type": "tokens"}
+        settings |= {"min_decoding_length": length, "max_decoding_length": length}
+
+        def translate(some: list[list[int]]) -> None:
+            pieces = [codec.tokenizer.convert_ids_to_tokens(row) for row in some]
+            loaded.translate_batch(pieces, target_prefix=[tag] * len(pieces), **settings)
+
+        translate(rows[:: 8 if not tiny else 1])
+        began = time.perf_counter()
+        translate(rows)
+        seconds = time.perf_counter() - began
+    return {"sentences_per_s": round(len(rows) / seconds, 1), "beam": 5, "pieces": length}
+
+
+def decoded_static(device: torch.device, tiny: bool) -> dict[str, Any]:
+    """`generate` with a cache of one size, which transformers compiles on a GPU, in half precision, rows sorted over the whole file."""
+    from workflow_scripts.models.networks import load_network
+    from workflow_scripts.models.tokenisation import load_codec
+
+    length, at_once = (4, 8) if tiny else (24, 128)
+    with tempfile.TemporaryDirectory() as name:
+        model, lines = decoded_text(Path(name), tiny)
+        codec = load_codec(model)
+        network: Any = load_network(model, "text", dropout=0.0, attention_dropout=0.0, seed=1).eval().to(device)
+        network = network.half() if device.type == "cuda" else network
+        rows = sorted(codec.encode(lines, "en", 1_000), key=len, reverse=True)
+        longest = len(rows[0])  # one shape, so that it is compiled once
+        settings: dict[str, Any] = {"num_beams": 5, "min_new_tokens": length, "max_new_tokens": length, "cache_implementation": "static"}
+
+        def translate(some: list[list[int]]) -> None:
+            for start in range(0, len(some), at_once):
+                ids = torch.full((at_once, longest), codec.pad)
+                for place, row in enumerate(some[start : start + at_once]):
+                    ids[place, : len(row)] = torch.tensor(row)
+                read = ids.to(device)
+                with torch.inference_mode():
+                    network.generate(read, attention_mask=read != codec.pad, forced_bos_token_id=codec.tag("de"), **settings)
+
+        translate(rows[:at_once])
+        wait(device)
+        began = time.perf_counter()
+        translate(rows)
+        wait(device)
+        seconds = time.perf_counter() - began
+    return {"sentences_per_s": round(len(rows) / seconds, 1), "beam": 5, "pieces": length}
 
 
 def part_e(device: torch.device, tiny: bool) -> Iterable[Case]:
@@ -160,7 +286,7 @@ def part_f(device: torch.device, tiny: bool) -> Iterable[Case]:
         yield f"{name} XLM-R", (), partial(update, xlmr, size, device, number, {"decoder": False})
 
 
-PARTS = {"a": part_a, "b": part_b, "c": part_c, "d": part_d, "e": part_e, "f": part_f}
+PARTS = {"g": part_g, "h": part_h, "i": part_i, "a": part_a, "b": part_b, "c": part_c, "d": part_d, "e": part_e, "f": part_f}
 
 
 # ---------------------------------------------------------------------------------------------

@@ -3,23 +3,31 @@
 Apart from the two whole loops at the end, this needs torch, transformers and NumPy alone.
 """
 
+import gc
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from statistics import median
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import torch
 
+from benchmarks.gpu.counts import Counted
 from workflow_scripts import registry
 from workflow_scripts.device import chip, pick_precision
 from workflow_scripts.models.batches import Row, collate
+from workflow_scripts.models.families import family_of
 from workflow_scripts.training.dropout import quick_dropout
-from workflow_scripts.training.loop import pick_loss
+from workflow_scripts.training.graphs import recorder
+from workflow_scripts.training.loop import batch_maker, network_reads, pick_loss
 from workflow_scripts.training.mixed_precision import mixed_precision
+from workflow_scripts.training.packing import PackedBatches, PackedRow
 from workflow_scripts.training.rows import Batches
 from workflow_scripts.training.settings import Training
 
@@ -49,8 +57,7 @@ def training_flops(size: Size, rows: Iterable[Row]) -> float:
     """
     attention, feed_forward = 4 * size.width**2, 2 * size.width * size.feed_forward
     total = 0.0
-    for source, target in rows:
-        s, t = len(source), len(target)
+    for s, t in (lengths for row in rows for lengths in sentences_of(row)):
         # the decoder's second attention multiplies what the encoder made by keys and values, its own states by the other two
         weights = size.layers * (s * (attention + feed_forward + attention / 2) + t * (1.5 * attention + feed_forward))
         pairs = size.layers * size.width * (s * s + t * t + s * t)
@@ -125,50 +132,141 @@ def updates_of(
     ahead: bool = True,
     cudnn: bool = False,
     decoder: bool = True,
+    asking: bool = False,
+    packed: bool = False,
+    recorded: bool = False,
 ) -> dict[str, Any]:
-    """Speed and memory of `number` updates after a few that warm up; the settings are those of the variants of part b."""
+    """Speed and memory of `number` updates after a few that warm up; the settings are those of the variants of part b.
+
+    With `asking`, masks and loss are asked about what the processor knows, as they were before.
+    """
     device = network.device
     torch.backends.cuda.enable_cudnn_sdp(cudnn)
     precision = pick_precision(precision, device)
-    settings = Training(batch_tokens=size.tokens, loss="plain" if loss == "plain" else "chunked", dropout=0.1, attention_dropout=0.0)
-    warm = max(2, number // 5)
-    planned = list(Batches(Sentences(size, guess=not decoder), size.tokens, number + warm, 1))
+    chosen: Any = "plain" if loss == "plain" else "chunked"
+    settings = Training(
+        batch_tokens=size.tokens, max_length=126, loss=chosen, dropout=0.1, attention_dropout=0.0, packed=packed, recorded=recorded
+    )
+    warm = max(5, number // 5)
+    planned = planned_updates(size, number + warm, decoder, packed)
     if shuffled:
         planned = in_any_order([row for rows in planned for row in rows], size.tokens)
         number = len(planned) - warm
-    made = (collate(rows, 1, decoder) for rows in planned)
-    batches: Iterable[dict[str, Any]] = list(made) if ahead else made
     measured = pick_loss(network, settings, precision)
+    codec: Any = SimpleNamespace(pad=1, form=SimpleNamespace(decoder=decoder, causal=False), start=None)
+    to_batch = partial(collate, pad=1, decoder=decoder) if asking else batch_maker(codec, settings, chosen == "chunked" and not recorded)
+    made = (pinned(to_batch(rows), device) for rows in planned)
+    batches: Iterable[dict[str, Any]] = list(made) if ahead else made
     optimizer = torch.optim.AdamW(network.parameters(), lr=1e-5, weight_decay=0.0, fused=fused)
     if compiled:
         for layer in (*network.model.encoder.layers, *network.model.decoder.layers):
-            layer.compile(dynamic=True)
-    began = time.perf_counter()
-    with quick_dropout(device), mixed_precision(network, "float32" if autocast else precision):
+            layer.compile(dynamic=not packed)
+
+    def passes(tensors: dict[str, Any]) -> None:
+        labels = tensors.pop("labels")
+        with torch.autocast(device.type, torch.bfloat16, enabled=autocast and precision == "bfloat16"):
+            measured(network(**tensors), labels, (labels != -100).sum()).backward()
+
+    began, counted = time.perf_counter(), Counted()
+    known = nullcontext() if asking else network_reads(network, packed)
+    with known, quick_dropout(device), mixed_precision(network, "float32" if autocast else precision):
+        replayed = recorder(network, measured) if recorded else None
         for at, batch in enumerate(batches):
             if at == warm:
                 wait(device)
                 ready, began = time.perf_counter() - began, time.perf_counter()
             tensors = {name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()}
-            labels = tensors.pop("labels")
-            with torch.autocast(device.type, torch.bfloat16, enabled=autocast and precision == "bfloat16"):
-                measured(network(**tensors), labels, (labels != -100).sum()).backward()
-            optimizer.step()
-            optimizer.zero_grad()
+            with counted if at == 2 else nullcontext():
+                if replayed:
+                    replayed({**tensors, "items": (tensors["labels"] != -100).sum()})
+                else:
+                    passes(tensors)
+                optimizer.step()
+                optimizer.zero_grad()
     wait(device)
     seconds = time.perf_counter() - began
-    counted = planned[warm:]
+    used = planned[warm:]
     return {
-        **speeds(size if decoder else None, counted, seconds, device, precision),
+        **speeds(size if decoder else None, used, seconds, device, precision),
+        "ms": round(1e3 * seconds / len(used), 2),
         "ready_s": round(ready, 2),
         "precision": precision,
-        "padding": round(1 - sum(len(a) + len(b) for rows in counted for a, b in rows) / sum(map(cells, counted)), 3),
+        "padding": round(1 - sum(len(a) + len(b) for rows in used for a, b, *_ in rows) / sum(map(cells, used)), 3)
+        if not packed
+        else round(1 - sum(len(row[0]) + len(row[1]) for rows in used for row in rows) / (2 * len(used) * len(used[0]) * ROW), 3),
+        "calls": counted.calls,
+        "waits": sum(counted.waits.values()),
     }
+
+
+@contextmanager
+def updating(network: Any, size: Size, packed: bool, recorded: bool = False, decoder: bool = True) -> Iterator[Callable[[list[Any]], None]]:
+    """Context in which a network computes as in training; it gives what makes an update of rows: tensors, both passes, the optimiser."""
+    device = network.device
+    precision = pick_precision("auto", device)
+    settings = Training(batch_tokens=size.tokens, max_length=126, packed=packed, recorded=recorded)
+    measured = pick_loss(network, settings, precision)
+    codec: Any = SimpleNamespace(pad=1, form=SimpleNamespace(decoder=decoder, causal=family_of(network.config).causal), start=None)
+    to_batch = batch_maker(codec, settings, select=not recorded)
+    learnt = [weight for weight in network.parameters() if weight.requires_grad]
+    optimizer = torch.optim.AdamW(learnt, lr=1e-5, weight_decay=0.0, fused=True)
+    replayed = recorder(network, measured) if recorded else None
+
+    def run(rows: list[Any]) -> None:
+        tensors = {name: tensor.to(device, non_blocking=True) for name, tensor in pinned(to_batch(rows), device).items()}
+        if replayed:
+            replayed({**tensors, "items": (tensors["labels"] != -100).sum()})
+        else:
+            labels = tensors.pop("labels")
+            measured(network(**tensors), labels, (labels != -100).sum()).backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+    with network_reads(network, packed), quick_dropout(device), mixed_precision(network, precision):
+        yield run
+
+
+ROW = 128
+"""Places of a packed row."""
+
+
+def planned_updates(size: Size, number: int, decoder: bool = True, packed: bool = False) -> list[list[Any]]:
+    """The rows of so many updates."""
+    planned = Sentences(size, guess=not decoder), size.tokens, number, 1
+    return list(PackedBatches(*planned, ROW) if packed else Batches(*planned))
+
+
+def sentences_of(row: Any) -> list[tuple[int, int]]:
+    """Of a row, or of each sentence of a packed row, how many ids are read, and how many labels there are."""
+    return row.lengths if isinstance(row, PackedRow) else [(len(row[0]), len(row[1]))]
+
+
+def pinned(batch: dict[str, torch.Tensor], device: torch.device) -> dict[str, torch.Tensor]:
+    """A batch in memory from which it can be sent to a GPU while the processor goes on."""
+    return {name: tensor.pin_memory() for name, tensor in batch.items()} if device.type == "cuda" else batch
+
+
+def in_turn(variants: Mapping[str, Callable[[], dict[str, Any]]], rounds: int) -> dict[str, Any]:
+    """Several variants in turn, in as many rounds: of each number the median, under the name of its variant."""
+    runs: dict[str, list[dict[str, Any]]] = {name: [] for name in variants}
+    for _ in range(rounds):
+        for name, measure in variants.items():
+            runs[name].append(measure())
+            gc.collect()
+            if torch.cuda.is_available():
+                torch.cuda.empty_cache()
+    medians = {}
+    for name, found in runs.items():
+        numbers = [key for key, value in found[0].items() if isinstance(value, int | float) and not isinstance(value, bool)]
+        medians[name] = {key: round(median(run[key] for run in found), 4) for key in numbers}
+        if "ms" in numbers:
+            medians[name]["ms_of_all"] = [run["ms"] for run in found]
+    return {"rounds": rounds, "variants": medians}
 
 
 def speeds(size: Size | None, updates: list[list[Row]], seconds: float, device: torch.device, precision: str) -> dict[str, Any]:
     """Tokens and updates a second, and the share of the peak; without a `size`, that share is not told."""
-    tokens = sum(sum(label != -100 for label in labels) for rows in updates for _, labels in rows)
+    tokens = sum(sum(label != -100 for label in row[1]) for rows in updates for row in rows)
     found: dict[str, Any] = {
         "target_tokens_per_s": round(tokens / seconds),
         "updates_per_s": round(len(updates) / seconds, 3),
@@ -212,35 +310,43 @@ def wait(device: torch.device) -> None:
 # whole loops
 
 
-def our_loop(size: Size, device: torch.device, number: int) -> dict[str, Any]:
-    """The same updates by the loop of `training`, batches made and sent in the background, without looks at the dev set but the last."""
+def our_loop(size: Size, device: torch.device, number: int, **changes: Any) -> dict[str, Any]:
+    """The same updates by the loop of `training`, batches made and sent in the background, without looks at the dev set but the last.
+
+    What is logged is logged every `number` updates, after `number` updates that warm up. `changes` are settings of training.
+    """
     from workflow_scripts.training.loop import train
     from workflow_scripts.training.rows import Dev
 
-    warm = max(2, number // 5)
     told: dict[str, Any] = {
-        "updates": number + warm,
-        "evaluate_every": number + warm,
-        "log_every": warm,
+        "updates": 2 * number,
+        "evaluate_every": 2 * number,
+        "log_every": number,
+        "max_length": 126,
         "checkpoint": "last",
         "loss_every": 0,
         "device": device.type,
+        **changes,
     }
     settings = Training(batch_tokens=size.tokens, bleu_sentences=0, warmup_updates=2, dropout=0.1, attention_dropout=0.0, **told)
     sentences = Sentences(size)
-    codec: Any = SimpleNamespace(tokenizer=SimpleNamespace(pad_token_id=1), form=registry.entry("family", "mbart"), start=None)
+    codec: Any = SimpleNamespace(tokenizer=SimpleNamespace(pad_token_id=1), pad=1, form=registry.entry("family", "mbart"), start=None)
+    torch.backends.cuda.enable_cudnn_sdp(False)
     taken: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         network = mbart(size, device)
         history = train(network, codec, sentences, [Dev(sentences.epoch(0)[:8], "en")], Path(folder), 1, settings, taken=taken)
     at = {entry["step"]: entry["seconds"] for entry in history if "loss" in entry}
-    first, last = warm, max(at)
-    planned = list(Batches(sentences, size.tokens, number + warm, 1))[first:last]
-    return {**speeds(size, planned, at[last] - at[first], device, pick_precision("auto", device)), **taken}
+    planned = planned_updates(size, 2 * number, packed=settings.packed)[number:]
+    seconds = at[2 * number] - at[number]
+    return {**speeds(size, planned, seconds, device, pick_precision("auto", device)), "ms": round(1e3 * seconds / number, 2), **taken}
 
 
-def stock_loop(size: Size, device: torch.device, number: int) -> dict[str, Any]:
-    """The stock Seq2SeqTrainer on as many of the same rows in as many updates, grouped by length, as many rows at once as ours hold."""
+def stock_loop(size: Size, device: torch.device, number: int, cudnn: bool = True) -> dict[str, Any]:
+    """The stock Seq2SeqTrainer on as many of the same rows in as many updates, grouped by length, as many rows at once as ours hold.
+
+    With `cudnn`, PyTorch's default, attention plans anew for each shape; a user who knows that turns it off.
+    """
     from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments, TrainerCallback
 
     warm = max(2, number // 5)
@@ -261,7 +367,7 @@ def stock_loop(size: Size, device: torch.device, number: int) -> dict[str, Any]:
         return collate(read[-1], 1)
 
     precision = pick_precision("auto", device)
-    torch.backends.cuda.enable_cudnn_sdp(True)  # PyTorch's default
+    torch.backends.cuda.enable_cudnn_sdp(cudnn)
     with tempfile.TemporaryDirectory() as folder:
         arguments = Seq2SeqTrainingArguments(
             output_dir=folder,
@@ -281,4 +387,5 @@ def stock_loop(size: Size, device: torch.device, number: int) -> dict[str, Any]:
         items = [{"input_ids": a, "attention_mask": [1] * len(a), "labels": b} for a, b in rows]
         trainer = Seq2SeqTrainer(model=mbart(size, device), args=arguments, train_dataset=items, data_collator=pad, callbacks=[Clock()])
         trainer.train()
-    return speeds(size, read[warm : number + warm], times[-1] - times[warm - 1], device, precision)
+    seconds = times[-1] - times[warm - 1]
+    return {**speeds(size, read[warm : number + warm], seconds, device, precision), "ms": round(1e3 * seconds / number, 2)}

@@ -40,6 +40,23 @@ def test_memory_is_held_against_what_the_jobs_ask_for():
     assert line.startswith("ok") and "so it goes through it in parts" in line
 
 
+@pytest.mark.parametrize(
+    "at_once, verdict, said", [(1, None, ""), (4, "ok", "4 at once need about"), (12, "WRONG", "set --resources gpu=")]
+)
+def test_trainings_that_share_a_gpu_need_its_memory_together(monkeypatch, at_once, verdict, said):
+    raw = changed("backbones/bible", {"kind": "hub", "model": "facebook/mbart-large-cc25"})
+    raw["experiments"]["help-de-en"]["training"] |= {"batch_tokens": 8192}
+    monkeypatch.setattr(resources, "gpu_here", lambda: 140e9)
+    told = [finding for finding in resources.memory(config.load(raw), {}, at_once) if finding.about == "shared GPU, finetune"]
+    assert [finding.verdict for finding in told] == [verdict] * bool(verdict) and all(said in finding.said for finding in told)
+    if verdict == "WRONG":
+        # what is advised fits
+        room = int(re.search(r"gpu=(\d+)", told[0].said)[1])
+        (again,) = (finding for finding in resources.memory(config.load(raw), {}, room) if finding.about == "shared GPU, finetune")
+        assert again.verdict == "ok"
+        assert "12 at once" in told[0].said and "140 GB" in told[0].said
+
+
 def test_the_phase_that_will_not_fit_is_told_and_not_a_larger_one_that_goes_in_parts():
     raw = changed("backbones/bible", {"kind": "hub", "model": "facebook/mbart-large-cc25"})
     raw["experiments"]["help-de-en"]["training"] |= {"batch_tokens": 30_000, "micro_batch_tokens": 30_000}

@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 import torch
 from tiny_models import manual_pairs, small_encoder, small_model, small_mt5
-from torch.utils._python_dispatch import TorchDispatchMode
 
+from benchmarks.gpu.counts import Counted
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.noise.masking import Masking
 from workflow_scripts.stage import read_json
@@ -35,24 +35,6 @@ SETTINGS = Training(
     dropout=0.1,
     device="cpu",
 )
-WAITS = ("_local_scalar_dense", "nonzero", "masked_select", "unique", "is_nonzero", "equal")
-"""Operations whose result, or its size, the processor must know: it waits for a GPU."""
-
-
-class Counted(TorchDispatchMode):
-    """Counts what PyTorch is asked for."""
-
-    def __init__(self):
-        super().__init__()
-        self.calls, self.waits = 0, Counter()
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        name = func._schema.name.removeprefix("aten::")
-        chosen = name in ("index", "index_put", "index_put_") and any(i is not None and i.dtype == torch.bool for i in args[1])
-        self.calls += 1
-        if name in WAITS or chosen:
-            self.waits[name] += 1
-        return func(*args, **(kwargs or {}))
 
 
 def log_of(folder):

@@ -8,6 +8,7 @@ import pytest
 import torch
 from phases import TINY, finetune, phase_files
 from test_training import Fixed
+from tiny_decoders import small_decoder
 from tiny_models import small_encoder, small_model, small_mt5
 
 from workflow_scripts.models.batches import collate
@@ -17,17 +18,19 @@ from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.training.flat import lengths_of
 from workflow_scripts.training.loop import batch_maker, load_model, network_reads, pick_loss
 from workflow_scripts.training.mixed_precision import copied_weights
-from workflow_scripts.training.packing import PackedBatches, PackedRow, collate_packed, fitted, packed, row_length
+from workflow_scripts.training.packing import PackedBatches, PackedRow, check_packs, collate_packed, fitted, packed, row_length
 from workflow_scripts.training.rows import split_batch
 from workflow_scripts.training.settings import Training
 
-FAMILIES = ("mbart", "mbart50", "m2m100", "nllb", "bart", "mt5", "xlm-roberta", "bert")
+DECODERS = ("gemma3_text", "llama", "qwen3")
+ALONE = ("xlm-roberta", "bert", *DECODERS)
+FAMILIES = ("mbart", "mbart50", "m2m100", "nllb", "bart", "mt5", *ALONE)
 SETTINGS = Training(dropout=0.0, attention_dropout=0.0, packed=True, max_length=20)
 
 
 def a_model(folder, family):
-    if family in ("bert", "xlm-roberta"):
-        return small_encoder(folder, family)
+    if family in ALONE:
+        return (small_decoder if family in DECODERS else small_encoder)(folder, family)
     return small_mt5(folder) if family == "mt5" else small_model(folder, family)
 
 
@@ -35,7 +38,7 @@ def sentences(family, number=11):
     """Sentences of other lengths on either side; of some, the end is not learnt. Those of an encoder have a few labels each."""
     rng = np.random.default_rng(3)
     rows = [([*rng.integers(5, 90, 3 + 5 * n % 14)], [*rng.integers(5, 90, 2 + 7 * n % 15)]) for n in range(number)]
-    if family in ("bert", "xlm-roberta"):
+    if family in ALONE:
         return [(read, [piece if n % 3 == 0 else -100 for n, piece in enumerate(read)]) for read, _ in rows]
     return [(read, [*labels[:-1], unlearnt(labels[-1])] if n % 4 == 3 else labels) for n, (read, labels) in enumerate(rows)]
 
@@ -65,7 +68,7 @@ def test_losses_and_gradients_are_those_of_single_sentences(tmp_path, family):
     start = a_model(tmp_path, family)
     rows, codec = sentences(family), load_codec(start)
     network, loss = opened(start)
-    form = {"pad": codec.tokenizer.pad_token_id, "decoder": codec.form.decoder, "start": codec.start}
+    form = {"pad": codec.pad, "decoder": codec.form.decoder, "start": codec.start}
     single = sum(learnt(network, loss, collate([row], **form)) for row in rows)
     expected = gradients(network)
 
@@ -82,7 +85,7 @@ def test_losses_and_gradients_are_those_of_single_sentences(tmp_path, family):
         assert torch.allclose(gradient, found[name], atol=1e-5 * largest, rtol=1e-3), name
 
 
-@pytest.mark.parametrize("family", ["mbart", "m2m100", "mt5", "xlm-roberta"])
+@pytest.mark.parametrize("family", ["mbart", "m2m100", "mt5", "xlm-roberta", "gemma3_text"])
 def test_what_surrounds_a_sentence_does_not_change_its_loss(tmp_path, family):
     start = a_model(tmp_path, family)
     codec, rows = load_codec(start), sentences(family)
@@ -190,3 +193,24 @@ def test_a_family_that_does_not_say_how_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(type(family_of(files[1])), "restarts", property(lambda self: None), raising=False)
     with pytest.raises(InputError, match=r"training\.packed: it is not known how mBART counts positions anew"):
         finetune(*files, tmp_path / "out", Training(**TINY, packed=True, updates=1))
+
+
+@pytest.mark.parametrize(
+    "kind, longest, said",
+    [("gemma3_text", 64, ""), ("gemma3_text", 65, "sees 64 pieces back"), ("bloom", 20, "BLOOM counts"), ("llama", 65, "")],
+)
+def test_decoders_that_take_packed_rows(tmp_path, kind, longest, said):
+    network = load_model(small_decoder(tmp_path, kind), SETTINGS, 1)
+    if said:
+        with pytest.raises(InputError, match=said):
+            check_packs(network, longest)
+    else:
+        check_packs(network, longest)
+
+
+def test_a_decoder_that_sees_other_sentences_is_found_out(tmp_path, monkeypatch):
+    network = load_model(small_decoder(tmp_path, "llama"), SETTINGS, 1)
+    original = type(network).forward
+    monkeypatch.setattr(type(network), "forward", lambda self, attention_mask=None, **read: original(self, **read))
+    with pytest.raises(InputError, match="lets a sentence see others in its row"):
+        check_packs(network, 20)

@@ -332,6 +332,7 @@ family(
         **{name: f"self_attn.{part}" for name, part in (("K", "k_proj"), ("Q", "q_proj"), ("V", "v_proj"), ("Out", "o_proj"))},
         **{"Gate": "mlp.gate_proj", "FC1": "mlp.up_proj", "FC2": "mlp.down_proj"},
     },
+    restarts=restarts.told,
     tokenizer_files=("tokenizer.json", "tokenizer.model"),
 )
 family(
@@ -344,6 +345,7 @@ family(
     size={"width": "hidden_size", "feed_forward": "", "heads": "n_head", "layers": "n_layer"},
     layers={"encoder": "h"},
     matrices={"Out": "self_attention.dense", "FC1": "mlp.dense_h_to_4h", "FC2": "mlp.dense_4h_to_h"},
+    restarts=None,
     positions="",
 )
 

@@ -51,10 +51,13 @@ def main(*configfiles: Path) -> None:
     tell(look_at(load(merged, files), {}, {}))
 
 
-def look_at(config: Config, jobs: Jobs, wrong: dict[str, str]) -> Iterator[Finding]:
-    """Everything that was found, right or wrong. `wrong` has the rules of which the profile asks what cannot be, and why."""
+def look_at(config: Config, jobs: Jobs, wrong: dict[str, str], at_once: int = 1) -> Iterator[Finding]:
+    """Everything that was found, right or wrong.
+
+    `wrong` has the rules of which the profile asks what cannot be, and why. So many jobs use this machine's GPU `at_once`.
+    """
     told = []
-    for finding in _looks(config, jobs, wrong):
+    for finding in _looks(config, jobs, wrong, at_once):
         told.append(finding.said)
         yield finding
     for where, path in missing_files(config):
@@ -62,7 +65,7 @@ def look_at(config: Config, jobs: Jobs, wrong: dict[str, str]) -> Iterator[Findi
             yield Finding("WRONG", where, missing_file(path))
 
 
-def _looks(config: Config, jobs: Jobs, wrong: dict[str, str]) -> Iterator[Finding]:
+def _looks(config: Config, jobs: Jobs, wrong: dict[str, str], at_once: int) -> Iterator[Finding]:
     yield from findings.plugins()
     yield from findings.experiments(config)
     yield from findings.left_out(config)
@@ -91,7 +94,7 @@ def _looks(config: Config, jobs: Jobs, wrong: dict[str, str]) -> Iterator[Findin
     yield from (Finding("WRONG", f"profile: {rule}", why) for rule, why in sorted(wrong.items()))
     yield from model_findings.gpu_build(jobs)
     yield from model_findings.gpu_decoding(config, jobs)
-    yield from resources.memory(config, jobs)
+    yield from resources.memory(config, jobs, at_once)
     yield from resources.disk(config)
     yield from resources.slurm(jobs)
 

@@ -46,10 +46,22 @@ class Given(NamedTuple):
     """0 on a CPU."""
 
 
-def memory(config: Config, jobs: Jobs) -> Iterator[Finding]:
-    """Compare the memory that training needs with what its jobs ask for or this machine has."""
+_HERE = "the GPU here has"
+
+
+class _Sharing(NamedTuple):
+    """Trainings that share a GPU: the bytes that the largest needs, how many there are at once, and the bytes of the GPU."""
+
+    need: float
+    at_once: int
+    size: float
+
+
+def memory(config: Config, jobs: Jobs, at_once: int = 1) -> Iterator[Finding]:
+    """Compare the memory that training needs with what its jobs ask for or this machine has, whose GPU takes so many jobs `at_once`."""
     looked_at: dict[str, list[tuple[float, Finding]]] = {}
     host: dict[str, float] = {}
+    sharing: dict[str, _Sharing] = {}
     # each process holds the text of its phase; which phase reads which corpus does not matter for the largest
     text = max((_text_bytes(config.corpora[name]) for name in used_corpora(config)), default=0.0)
     partitions = read_partitions() if any("slurm_partition" in job for job in jobs.values()) else None
@@ -68,14 +80,28 @@ def memory(config: Config, jobs: Jobs) -> Iterator[Finding]:
             automatic = given.gpus and phase.micro_batch_tokens == "auto"
             least = training_memory(shape, phase._replace(micro_batch_tokens=_FEW_ROWS), given.gpus, trained) if automatic else need
             looked_at.setdefault(phase.rule, []).append((need, _fits(phase, given, need, least)))
+            if given.where == _HERE and at_once > 1:
+                sharing[phase.rule] = max(sharing.get(phase.rule, _Sharing(0.0, 1, 0.0)), _Sharing(need, at_once, given.size or 0.0))
     for found in looked_at.values():
         # one line a rule: of its phases with the worst verdict the one that needs the most
         yield max(found, key=lambda one: (_WORSE.index(one[1].verdict), one[0]))[1]
+    for rule, one in sharing.items():
+        yield _shared(rule, one)
     for rule, need in host.items():
         given_mb = jobs.get(rule, {}).get("mem_mb")
         if given_mb and need > given_mb * 1e6:
             said = f"about {gigabytes(need)} beside its GPUs, but the profile's mem_mb is {gigabytes(given_mb * 1e6)}; ask for more"
             yield Finding("WRONG", f"node memory of {rule}", said)
+
+
+def _shared(rule: str, one: _Sharing) -> Finding:
+    """Whether so many trainings find room in one GPU at once, each with the memory of the largest."""
+    said = f"{one.at_once} at once need about {gigabytes(one.at_once * one.need)}; {_HERE} {gigabytes(one.size)}"
+    if one.at_once * one.need <= one.size:
+        return Finding("ok", f"shared GPU, {rule}", said)
+    room = int(one.size // one.need)
+    way_out = f"set --resources gpu={room}" if room > 1 else "leave --resources gpu out"
+    return Finding("WRONG", f"shared GPU, {rule}", f"{said}; {way_out}, or lower training.batch_tokens")
 
 
 def _trained(config: Config, phase: Trained) -> int | None:
@@ -121,7 +147,7 @@ def given_memory(job: dict[str, Any], device: str) -> Given:
             return Given(f"a GPU {model} has", size * 1e9, gpus)
         return Given(f"see that a GPU {model or 'of the partition'} has as much, or name a gpu_model in the profile", None, gpus)
     if device != "cpu" and "slurm_partition" not in job and (here := gpu_here()):
-        return Given("the GPU here has", here, 1)
+        return Given(_HERE, here, 1)
     if "mem_mb" in job:
         return Given("the profile's mem_mb is", job["mem_mb"] * 1e6, 0)
     return Given("this machine has", os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), 0)

@@ -77,7 +77,7 @@ def train(
     precision = pick_precision(settings.precision, device)
     planned = settings.batch_tokens, settings.updates, seed
     if settings.packed:
-        check_packs(network)
+        check_packs(network, settings.max_length)
         updates: Batches = PackedBatches(rounds, *planned, row_length(settings.max_length))
     else:
         updates = Batches(rounds, *planned)
@@ -117,7 +117,7 @@ def batch_maker(codec: Codec, settings: Training, select: bool) -> Callable[[lis
     """What makes tensors of a batch's rows, packed or not, with what the processor knows of them (`masks.without_questions`)."""
     form: dict[str, Any] = {"pad": codec.pad, "decoder": codec.form.decoder, "start": codec.start}
     tensors = partial(collate_packed, length=row_length(settings.max_length), **form) if settings.packed else partial(collate, **form)
-    return lambda rows: without_questions(tensors(rows), select)
+    return lambda rows: without_questions(tensors(rows), select, codec.form.causal)
 
 
 @contextmanager

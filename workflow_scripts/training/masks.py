@@ -19,14 +19,15 @@ ATTENTION = "sdpa"
 """transformers' name of the attention whose masks are made here; others make their own."""
 
 
-def without_questions(batch: dict[str, Tensor], select: bool) -> dict[str, Tensor]:
+def without_questions(batch: dict[str, Tensor], select: bool, causal: bool = False) -> dict[str, Tensor]:
     """A batch of `collate`, or of `collate_packed`, with what the processor knows of it.
 
-    Where nothing is padded there is no mask. With `select`, `labels` (1 × labels) are those that are there, in their order, and `places`
+    Where nothing is padded there is no mask, and none where each piece sees those before it alone (`causal`), as rows are padded at their
+    end. With `select`, `labels` (1 × labels) are those that are there, in their order, and `places`
     says where they are among all cells of the batch; without it they stay as they are.
     """
     known = dict(batch)
-    if "attention_mask" in known and known["attention_mask"].numpy().all():
+    if "attention_mask" in known and (causal or known["attention_mask"].numpy().all()):
         del known["attention_mask"]
     if select:
         labels = known["labels"].flatten()

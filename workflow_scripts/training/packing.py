@@ -5,8 +5,9 @@ graph fits one shape, and the attention of short rows is too small a piece of wo
 made of the sentences' numbers, positions begin anew with each sentence, and losses and gradients are those of the sentences by themselves.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -169,38 +170,65 @@ def _begins(lengths: np.ndarray) -> np.ndarray:
 # the network
 
 
-def check_packs(network: Any) -> None:
-    """Raise `InputError` for a network of a family that is not known to take packed rows."""
+def check_packs(network: Any, longest: int) -> None:
+    """Raise `InputError` for a network that does not take packed rows, of sentences with so many pieces at most.
+
+    Families of which we know the network say how it counts positions. There are many decoders, so one is tried: some count in the mask
+    (ALiBi), and some have no attention.
+    """
     family = family_of(network.config)
     if not family.restarts:
         raise InputError(f"training.packed: it is not known how {family.title} counts positions anew in a row; leave it out")
+    if (window := getattr(network.config, "sliding_window", None)) and window < longest:
+        raise InputError(f"training.packed: {type(network).__name__} sees {window} pieces back, and max_length is {longest}; lower it")
+    if family.causal and not sentences_are_apart(network):
+        raise InputError(f"training.packed: {type(network).__name__} lets a sentence see others in its row; leave it out")
+
+
+@torch.no_grad()
+def sentences_are_apart(network: Any) -> bool:
+    """Whether a decoder's scores of two sentences in one row are those of each by itself."""
+    sentences = [[5, 6, 7, 8], [9, 5, 7]]
+    batch = collate_packed([packed((ids, ids) for ids in sentences)], 8, pad=0, decoder=False)
+    del batch["labels"]
+    batch = {name: tensor.to(network.device) for name, tensor in batch.items()}
+    training, forward = network.training, partial(type(network).forward, network.eval())
+    try:
+        alone = torch.cat([forward(input_ids=torch.tensor([ids], device=network.device)).logits[0] for ids in sentences])
+        together = _read(network, forward, **batch).logits[0, : len(alone)]
+    except (TypeError, ValueError, RuntimeError):
+        return False
+    finally:
+        network.train(training)
+    return torch.allclose(alone, together, rtol=1e-3, atol=1e-3)
 
 
 @contextmanager
 def packed_forward(network: Any) -> Iterator[None]:
     """Context in which `network` reads batches of `collate_packed` as well."""
-    family, whole = family_of(network.config), network.forward
-    restarts = family.restarts
-    assert restarts  # as `check_packs` says
+    whole = network.forward
 
     def forward(segments: Tensor | None = None, **inputs: Any) -> Any:
-        if segments is None:
-            return whole(**inputs)
-        read, positions = inputs.pop("input_ids"), inputs.pop("positions")
-        own = same(segments, segments)
-        if not family.decoder:
-            with restarts(network, positions) as more:
-                return whole(input_ids=read, attention_mask=own, **more, **inputs)
-        written = inputs.pop("decoder_segments")
-        # no sentence is at the places that are left, and something must be seen there
-        crossed = same(written, segments) | (written == 0)[:, None, :, None]
-        causal = same(written, written).tril()
-        with restarts(network, positions, inputs.pop("decoder_positions")) as more:
-            encoded = network.get_encoder()(input_ids=read, attention_mask=own, **more)
-            return whole(encoder_outputs=encoded, attention_mask=crossed, decoder_attention_mask=causal, **inputs)
+        return whole(**inputs) if segments is None else _read(network, whole, segments=segments, **inputs)
 
     with with_forward(network, forward):
         yield
+
+
+def _read(network: Any, whole: Callable[..., Any], *, input_ids: Tensor, segments: Tensor, positions: Tensor, **inputs: Any) -> Any:
+    """What `whole`, the network's own way, returns of a packed batch."""
+    family, own = family_of(network.config), same(segments, segments)
+    restarts = family.restarts
+    assert restarts  # as `check_packs` says
+    if not family.decoder:
+        with restarts(network, positions) as more:
+            return whole(input_ids=input_ids, attention_mask=own.tril() if family.causal else own, **more, **inputs)
+    written = inputs.pop("decoder_segments")
+    # no sentence is at the places that are left, and something must be seen there
+    crossed = same(written, segments) | (written == 0)[:, None, :, None]
+    with restarts(network, positions, inputs.pop("decoder_positions")) as more:
+        encoded = network.get_encoder()(input_ids=input_ids, attention_mask=own, **more)
+        return whole(encoder_outputs=encoded, attention_mask=crossed, decoder_attention_mask=same(written, written).tril(), **inputs)
 
 
 def same(asking: Tensor, asked: Tensor) -> Tensor:

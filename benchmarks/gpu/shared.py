@@ -1,0 +1,93 @@
+r"""Several small trainings on one GPU: how much they make together, and how much memory they take.
+
+python -m benchmarks.gpu.shared KIND DEVICE SECONDS TINY    one of them, which waits for a line on its standard input before it begins
+"""
+
+import json
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from typing import Any
+
+import torch
+
+from benchmarks.gpu.updates import Size, mbart, planned_updates, updating, wait
+
+DEMO = Size(192, 512, 2, 4_000, 1_024)
+GEMMA = Size(640, 2048, 18, 262_144, 8_064)
+TINY = Size(64, 128, 1, 500, 512)
+KINDS = ("padded", "packed", "recorded")
+"""How the updates are made; with `lora `, of LoRA on a decoder in the shape of Gemma 3 270M."""
+
+
+def together(kind: str, processes: int, device: torch.device, seconds: float, tiny: bool) -> dict[str, Any]:
+    """What so many processes make at once: updates and target tokens a second of all, and gigabytes of the GPU's memory."""
+    free = torch.cuda.mem_get_info()[0] if device.type == "cuda" else 0
+    call = [sys.executable, "-m", "benchmarks.gpu.shared", kind, device.type, str(seconds), str(int(tiny))]
+    started = [subprocess.Popen(call, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(processes)]
+    try:
+        for process in started:
+            assert process.stdout and process.stdin
+            if process.stdout.readline().strip() != "ready":
+                raise RuntimeError(f"one of {processes} processes ended before it was ready")
+        for process in started:
+            assert process.stdin
+            process.stdin.write("go\n")
+            process.stdin.flush()
+        told = [json.loads(process.stdout.readline() or "{}") for process in started if process.stdout]
+        taken = free - torch.cuda.mem_get_info()[0] if device.type == "cuda" else 0
+    finally:
+        for process in started:
+            with suppress(OSError):
+                process.communicate("end\n", timeout=60)
+            process.kill()
+    found = {key: round(sum(one[key] for one in told), 1) for key in ("updates_per_s", "target_tokens_per_s")}
+    return {**found, "processes": processes, "taken_gb": round(taken / 1e9, 2)}
+
+
+def gemma(size: Size, device: torch.device) -> Any:
+    """A decoder of random numbers in the shape of Gemma 3 270M, with LoRA of rank 16 on all matrices of its layers."""
+    from peft import LoraConfig, get_peft_model
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    heads: dict[str, Any] = {"num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": size.width // 4 if size is TINY else 256}
+    kinds = ["full_attention" if at % 6 == 5 else "sliding_attention" for at in range(size.layers)]
+    shape: dict[str, Any] = {"hidden_size": size.width, "intermediate_size": size.feed_forward, "num_hidden_layers": size.layers}
+    shape |= {"layer_types": kinds, "sliding_window": 512, "max_position_embeddings": 1_024, "architectures": ["Gemma3ForCausalLM"]}
+    config = AutoConfig.for_model("gemma3_text", vocab_size=size.pieces, **shape, **heads)
+    with device:
+        network = AutoModelForCausalLM.from_config(config).train()
+    get_peft_model(network, LoraConfig(r=16, lora_alpha=32, target_modules="all-linear", exclude_modules=["lm_head"]))
+    return network
+
+
+def main(kind: str, where: str, seconds: float, tiny: bool) -> None:
+    """One training: as many updates as it makes in so many seconds, after some that warm up."""
+    device, lora, way = torch.device(where), kind.startswith("lora "), kind.split()[-1]
+    torch.set_num_threads(1)
+    torch.backends.cuda.enable_cudnn_sdp(False)
+    size = TINY if tiny else GEMMA if lora else DEMO
+    network = gemma(size, device) if lora else mbart(size, device)
+    packed = way != "padded"
+    planned = planned_updates(size, 40, decoder=not lora, packed=packed)
+    with updating(network, size, packed, recorded=way == "recorded", decoder=not lora) as run:
+        for rows in planned[:6]:
+            run(rows)
+        wait(device)
+        print("ready", flush=True)
+        sys.stdin.readline()
+        began, made, tokens = time.perf_counter(), 0, 0
+        while time.perf_counter() - began < seconds:
+            rows = planned[made % len(planned)]
+            run(rows)
+            made += 1
+            tokens += sum(sum(label != -100 for label in row[1]) for row in rows)
+        wait(device)
+        taken = time.perf_counter() - began
+    print(json.dumps({"updates_per_s": made / taken, "target_tokens_per_s": tokens / taken}), flush=True)
+    sys.stdin.readline()  # until the others are done, so that their memory is counted together
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], float(sys.argv[3]), sys.argv[4] == "1")
