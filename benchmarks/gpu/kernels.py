@@ -21,7 +21,7 @@ KINDS = {
     "products": r"gemm|nvjet|cutlass|xmma|cublas|aten::(mm|addmm|bmm)$|linear_pointwise",
     "normalisation": r"layer_norm|LayerNorm|GammaBeta|rms_norm",
     "dropout": r"dropout|random",
-    "loss": r"softmax|nll|gather|scatter",
+    "loss": r"softmax|SoftMax|nll|gather|scatter",
     "embeddings": r"embedding|index|sort|Radix|compute_grad_weight",
     "copies to and from bfloat16": r"copy|Copy|memcpy|Memcpy|memset|Memset|_to_copy",
     "sums (gradients of biases)": r"reduce|aten::sum",
