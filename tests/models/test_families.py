@@ -60,7 +60,8 @@ def models(tmp_path_factory):
 
 
 def test_each_model_has_its_family_and_what_the_table_says_of_it(models):
-    assert set(MADE.values()) == {name for name, one in registry.entries("family").items() if not one.plugin}
+    # `encoder` is for models that are found out (test_structure.py)
+    assert set(MADE.values()) == {name for name, one in registry.entries("family").items() if not one.plugin} - {"encoder"}
     for kind, folder in models.items():
         family = family_of(folder)
         assert family.name == MADE[kind]

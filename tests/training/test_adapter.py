@@ -107,7 +107,7 @@ def test_an_adapter_of_a_trimmed_model_fits_the_whole_one(setup, tmp_path):
     folder, start = setup
     codec, network = load_codec(start), load_network(start, "text", dropout=0.0, attention_dropout=0.0, seed=1)
     text = [line for name in ("train", "dev") for code in ("de", "en") for line in read_lines(folder / f"{name}.{code}")][:80]
-    kept = trim(network, codec, text, tmp_path / "tokenizer")
+    kept, _ = trim(network, codec, text, tmp_path / "tokenizer")
     (tmp_path / "backbone").mkdir()
     save_model(network, kept.tokenizer, tmp_path / "backbone/model")
     told = {"kind": "hub", "model": str(start), "revision": None, "checksums": {"model.safetensors": "of the whole"}}

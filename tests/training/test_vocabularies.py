@@ -94,7 +94,7 @@ def test_trimmed_it_says_what_it_said(own, tmp_path):
     model = own[1] / "model"
     codec, network = load_codec(model), load_model(model, Training(), 1).eval()
     whole = load_model(model, Training(), 1).eval()
-    trimmed = trim(network, codec, manual_pairs(20)[0], tmp_path / "trimmed")
+    trimmed, _ = trim(network, codec, manual_pairs(20)[0], tmp_path / "trimmed")
     kept = codec.tokenizer.convert_tokens_to_ids(trimmed.tokenizer.convert_ids_to_tokens(range(len(trimmed.tokenizer))))
     assert len(kept) < len(codec.tokenizer)
     ids, new = (torch.tensor(each.encode(manual_pairs(1)[0], "de")) for each in (codec, trimmed))

@@ -120,7 +120,7 @@ _E = {
 
 def tag_format(codec: Codec) -> str:
     """The input of encoder and decoder for a text X, as the report shows it."""
-    row = [{"text": "X", "tag": "LANG"}.get(part) or getattr(codec.tokenizer, f"{part}_token") for part in codec.form.row]
+    row = [{"text": "X", "tag": "LANG"}.get(part) or getattr(codec.tokenizer, f"{part}_token") for part in codec.row]
     start = None if codec.start is None else codec.tokenizer.convert_ids_to_tokens(codec.start)
     return f"encoder {' '.join(row)}" + (f", decoder {' '.join(decoder_input(row, start))}" if codec.form.decoder else "")
 

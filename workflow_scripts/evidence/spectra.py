@@ -34,6 +34,7 @@ from workflow_scripts.device import pick_device
 from workflow_scripts.evidence.layerwise import register_analysis
 from workflow_scripts.evidence.states import Half, Side, open_half
 from workflow_scripts.limits import Positive
+from workflow_scripts.models.networks import layers_of, matrices_in
 from workflow_scripts.stage import InputError, run, write_json
 
 
@@ -104,12 +105,10 @@ Weights: TypeAlias = "dict[tuple[int, str], torch.Tensor]"
 
 def weights_of(half: Half) -> Weights:
     """The matrices of each layer of the half, in the order of the layers."""
-    matrices = (half.side == "decoder" and half.form.decoder_matrices) or half.form.matrices
-    layers: Any = half.network.get_submodule(half.form.layers[half.side])
     return {
-        (number, kind): layer.get_submodule(where).weight.detach()
-        for number, layer in enumerate(layers)
-        for kind, where in matrices.items()
+        (number, kind): weight.detach()
+        for number, layer in enumerate(layers_of(half.network, half.form, half.side))
+        for kind, weight in matrices_in(half.network, layer, half.form, half.side).items()
     }
 
 

@@ -22,7 +22,7 @@ import torch
 from workflow_scripts.device import pick_device, without_gradients
 from workflow_scripts.models.batches import Row, by_length, collate
 from workflow_scripts.models.families import Family, longest_row
-from workflow_scripts.models.networks import read_weights
+from workflow_scripts.models.networks import layers_of, read_weights
 from workflow_scripts.models.products import quick_products
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.stage import InputError
@@ -55,8 +55,7 @@ class Half:
     @property
     def depth(self) -> int:
         """Layers, not counting the embeddings."""
-        layers: Any = self.network.get_submodule(self.form.layers[self.side])
-        return len(layers)
+        return len(layers_of(self.network, self.form, self.side))
 
     @property
     def width(self) -> int:

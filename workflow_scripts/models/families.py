@@ -15,18 +15,20 @@ family       encoder reads       decoder starts      labels
 ``xlmr``     ``<s> X </s>``      (no decoder)        (as the encoder reads)
 ``mbert``    ``[CLS] X [SEP]``   (no decoder)        (as the encoder reads)
 ``decoder``  (no encoder)        ``<bos> PROMPT Y``  ``Y <eos>``
+``encoder``  (found out)         (no decoder)        (as the encoder reads)
 ===========  ==================  ==================  ======================
 
 The decoder's input is the labels rotated by one place to the right; of `mt5` it starts with padding instead. `bart` is the form that XLM-R
 and VECO take to write text (`conversion`); `<s>` stands in the place of a tag, so nothing tells it which language to write but its
-finetuning. A `decoder` is a model without an encoder (Gemma, Llama, Qwen, …); `templates` has its prompts.
+finetuning. A `decoder` is a model without an encoder (Gemma, Llama, Qwen, …); `templates` has its prompts. `encoder` is any other model that
+reads and does not write: what differs between such models is found out (`structure`).
 """
 
 import difflib
 import functools
 import json
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +99,8 @@ class Family(registry.Entry):
     """How a small model of it is made; None where the run makes none."""
     causal: bool = False
     """Whether it is a decoder alone, which reads and writes with the same layers. Its layers count as the encoder's where it reads."""
+    by_structure: bool = False
+    """Whether layers, matrices, kinds of dropout, positions and special tokens are found out of each model (`structure`)."""
     recognises: Callable[[str, tuple[str, ...]], bool] | None = None
     """`model_type` and `architectures` of a model of no type that an entry names → whether it is one of this family."""
 
@@ -204,8 +208,9 @@ def _before_output(network: Any, batch: dict[str, Any]) -> Any:
     """What the output layer of any network reads, in the way of its own class; the layer hands it through meanwhile."""
     layer = network.get_output_embeddings()
     layer.forward = lambda states: states
+    cache = {"use_cache": False} if network.config.is_encoder_decoder else {}
     try:
-        return type(network).forward(network, **{"use_cache": False, **batch}).logits
+        return type(network).forward(network, **{**cache, **batch}).logits
     finally:
         del layer.forward
 
@@ -262,7 +267,7 @@ family(
     head_states=_of_xlmr,
     maker=makers.XLMR,
 )
-family("mbert", label="mBERT", **_MBERT, head_states=_of_bert)
+family("mbert", label="BERT", **_MBERT, head_states=_of_bert)
 family(
     "bart",
     label="BART",
@@ -350,6 +355,38 @@ family(
 )
 
 
+def _is_encoder(model_type: str, architectures: tuple[str, ...]) -> bool:
+    """Whether a model guesses masked pieces, and has no decoder, as far as its type tells."""
+    if any(name.endswith(("ForCausalLM", "ForConditionalGeneration")) for name in architectures):
+        return False
+    from transformers.models.auto import modeling_auto as known
+
+    return model_type in known.MODEL_FOR_MASKED_LM_MAPPING_NAMES and model_type not in known.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
+
+
+def _spans_of_any() -> Any:
+    from workflow_scripts.models.spans import AutoModelForSpans
+
+    return AutoModelForSpans
+
+
+family(
+    "encoder",
+    label="encoder",
+    like="mbert",
+    model_type="",
+    recognises=_is_encoder,
+    by_structure=True,
+    heads={**_MBERT["heads"], "answering": _spans_of_any},
+    dropout=("", ""),
+    layers={"encoder": ""},
+    matrices={},
+    head_states=None,
+    last_states=_before_output,
+    tokenizer_files=(*TOKENIZER_FILES, "spm.model", "sentencepiece.model"),
+)
+
+
 def family_of(model: Any) -> Family:
     """The family of a model: of a folder in Hugging Face's format, or of a configuration of transformers.
 
@@ -379,7 +416,7 @@ def family_of(model: Any) -> Family:
             return each
     for each in known.values():
         if each.recognises and each.recognises(str(kind), tuple(built or ())):
-            return each
+            return replace(each, model_type=str(kind))
     near = difflib.get_close_matches(str(kind), {name for one in known.values() for name in (one.name, one.model_type)}, n=1)
     guess = f"; the nearest that is known is {near[0]}" if near else ""
     raise InputError(f"{where}is a model of type {kind!r}, none that Crossgap knows ({titles()}){guess}; a plugin can bring its family")
@@ -421,7 +458,19 @@ def titles(families: Iterable[Family] | None = None) -> str:
 def longest_row(config: Any) -> int:
     """The longest row, in pieces, that a model of this configuration can read."""
     own = family_of(config)
-    return getattr(config, own.positions) - own.reserved_positions if own.positions else UNLIMITED
+    reserved = _reserved_in(config) if own.by_structure else own.reserved_positions
+    return getattr(config, own.positions) - reserved if own.positions else UNLIMITED
+
+
+def _reserved_in(config: Any) -> int:
+    """Positions that no piece can have, of an encoder whose structure tells."""
+    import torch
+    from transformers import AutoModel
+
+    from workflow_scripts.models.structure import reserved_positions
+
+    with torch.device("meta"):
+        return reserved_positions(AutoModel.from_config(config))
 
 
 def longest_output(config: Any) -> int:

@@ -15,6 +15,7 @@ from safetensors import SafetensorError
 from workflow_scripts import registry
 from workflow_scripts.models.families import Family, decoder_depth, family_of, say_family, titles
 from workflow_scripts.models.folders import check_folder, check_weights
+from workflow_scripts.models.structure import Dropouts, dropouts_in, matrices_of, place_of_layers
 from workflow_scripts.models.tokenisation import ids_needed, load_tokenizer
 from workflow_scripts.stage import InputError, in_one_line, to_disk
 
@@ -57,10 +58,11 @@ def load_network(
             f"{folder}: lost its decoder to a head that reads the encoder (parts: encoder); set parts: encoder for what starts from it, "
             "or start from a model that has its decoder"
         )
-    changes: dict[str, Any] = {name: share for name, share in zip(family.dropout, (dropout, attention_dropout), strict=True) if name}
+    rest, attention, of_head = dropouts_of(family, config)
+    changes: dict[str, Any] = {**dict.fromkeys(rest, dropout), **dict.fromkeys(attention, attention_dropout)}
     changes |= dict.fromkeys(family.off, 0.0)
     if head != "text":
-        changes["classifier_dropout"] = dropout
+        changes |= dict.fromkeys(of_head, dropout)
     if labels:
         changes |= {"id2label": dict(enumerate(labels)), "label2id": {label: number for number, label in enumerate(labels)}}
     config.update({**changes, **settings})
@@ -81,6 +83,28 @@ def load_network(
     if head == "text" and any((Path(folder) / name).exists() for name in family.tokenizer_files):
         without_filler(network, load_tokenizer(folder))
     return network
+
+
+def dropouts_of(family: Family, config: Any) -> Dropouts:
+    """The names of a model's settings of dropout."""
+    if family.by_structure:
+        found = dropouts_in(config)
+        return found._replace(head=(*found.head, "classifier_dropout"))
+    rest, attention = family.dropout
+    return Dropouts((rest,) if rest else (), (attention,) if attention else (), ("classifier_dropout",))
+
+
+def layers_of(network: Any, family: Family, side: str = "encoder") -> Any:
+    """The layers of a network without a head."""
+    return network.get_submodule(place_of_layers(network) if family.by_structure else family.layers[side])
+
+
+def matrices_in(network: Any, layer: Any, family: Family, side: str = "encoder") -> dict[str, torch.Tensor]:
+    """Name that papers have → matrix of a layer of a network (output × input)."""
+    if family.by_structure:
+        return matrices_of(layer, network.config)
+    named = (side == "decoder" and family.decoder_matrices) or family.matrices
+    return {name: layer.get_submodule(where).weight for name, where in named.items()}
 
 
 def class_of(family: Family, head: str) -> Any:

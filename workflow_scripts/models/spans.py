@@ -7,11 +7,19 @@ mBART and M2M-100 mark by the states of the decoder, which reads what the encode
 that padding does not change the loss.
 """
 
+import functools
 from typing import Any
 
 import torch
 from torch import nn
-from transformers import BertForQuestionAnswering, M2M100Model, MBartForQuestionAnswering, XLMRobertaForQuestionAnswering
+from transformers import (
+    MODEL_MAPPING,
+    BertForQuestionAnswering,
+    M2M100Model,
+    MBartForQuestionAnswering,
+    PreTrainedModel,
+    XLMRobertaForQuestionAnswering,
+)
 from transformers.modeling_outputs import TokenClassifierOutput
 from transformers.models.m2m_100.modeling_m2m_100 import M2M100PreTrainedModel
 
@@ -59,6 +67,35 @@ class M2M100ForSpans(_Spans, M2M100PreTrainedModel):
         self.model = M2M100Model(config)
         self.qa_outputs = nn.Linear(config.d_model, 2)
         self.post_init()
+
+
+class AutoModelForSpans:
+    """Any encoder with a head that marks a span, in the manner of transformers' Auto classes."""
+
+    @classmethod
+    def from_config(cls, config: Any) -> Any:
+        """An encoder of this configuration with random weights."""
+        return spans_of(type(config))(config)
+
+    @classmethod
+    def from_pretrained(cls, folder: Any, *, config: Any, **settings: Any) -> Any:
+        """The encoder in a folder."""
+        return spans_of(type(config)).from_pretrained(folder, config=config, **settings)
+
+
+@functools.cache
+def spans_of(config: type) -> Any:
+    """The class of an encoder with a head that marks a span, by the class of its configuration."""
+    body = MODEL_MAPPING[config]
+    base = next(each for each in body.__mro__[1:] if issubclass(each, PreTrainedModel))
+
+    def make(self: Any, config: Any) -> None:
+        base.__init__(self, config)
+        setattr(self, base.base_model_prefix, body(config))
+        self.qa_outputs = nn.Linear(config.hidden_size, 2)
+        self.post_init()
+
+    return type(f"{body.__name__.removesuffix('Model')}ForSpans", (_Spans, base), {"__init__": make, "__doc__": _Spans.__doc__})
 
 
 def best_spans(logits: torch.Tensor, longest: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

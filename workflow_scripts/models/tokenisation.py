@@ -17,6 +17,7 @@ import numpy as np
 from workflow_scripts import registry
 from workflow_scripts.models.families import Family, config_of, family_of
 from workflow_scripts.models.folders import check_tokenizer
+from workflow_scripts.models.structure import special_tokens_around
 from workflow_scripts.models.templates import Frame, Templates, begin, first_line, frame_of, read_templates, without_masks, word_blank
 from workflow_scripts.stage import InputError, in_one_line
 from workflow_scripts.text.languages import language
@@ -120,6 +121,18 @@ class Codec:
             kept.pop()
         return kept
 
+    @functools.cached_property
+    def row(self) -> tuple[str, ...]:
+        """What the encoder reads of a text, as in the table of families; where its family says nothing, as the tokenizer has it."""
+        return special_tokens_around(self.tokenizer) if self.form.by_structure else self.form.row
+
+    @functools.cached_property
+    def around(self) -> tuple[int, int]:
+        """How many ids stand before and behind a text that is read."""
+        if self.form.causal:
+            return len(begin(self.tokenizer)), 0
+        return (at := self.row.index("text")), len(self.row) - at - 1
+
     @property
     def _break(self) -> int:
         """Id of what ends a sentence: `</s>`, or BERT's [SEP]."""
@@ -182,7 +195,7 @@ class Codec:
             end = [self._answer_end] if labels else []
             return [[*some, *end] if len(some) == len(whole) else some for some, whole in zip(kept, pieces, strict=True)]
         rows = self.framed(kept, code)
-        after = len(self.form.row) - self.form.row.index("text") - 1
+        _, after = self.around
         for at, (some, whole) in enumerate(zip(kept, pieces, strict=True)):
             if len(some) < len(whole) and labels:
                 rows[at] = [*rows[at][:-after], unlearnt(rows[at][-1])]
@@ -199,18 +212,9 @@ class Codec:
         """What stands before and behind a text that is read."""
         if self.form.causal:
             return begin(self.tokenizer), []
-        at = self.form.row.index("text")
-        parts = [
-            self.tag(code) if part == "tag" else getattr(self.tokenizer, f"{part}_token_id") for part in self.form.row if part != "text"
-        ]
+        at = self.row.index("text")
+        parts = [self.tag(code) if part == "tag" else getattr(self.tokenizer, f"{part}_token_id") for part in self.row if part != "text"]
         return parts[:at], parts[at:]
-
-    @functools.cached_property
-    def around(self) -> tuple[int, int]:
-        """How many ids stand before and behind a text that is read."""
-        if self.form.causal:
-            return len(begin(self.tokenizer)), 0
-        return (at := self.form.row.index("text")), len(self.form.row) - at - 1
 
     @property
     def start(self) -> int | None:

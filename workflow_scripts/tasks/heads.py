@@ -14,6 +14,7 @@ from workflow_scripts.models.batches import Row, by_length, decoder_input, token
 from workflow_scripts.models.families import family_of, longest_row
 from workflow_scripts.models.networks import load_network
 from workflow_scripts.models.products import quick_products
+from workflow_scripts.models.structure import tells_texts_apart
 from workflow_scripts.models.tokenisation import defuse, load_codec
 from workflow_scripts.tasks.head_settings import TextHeadSettings
 from workflow_scripts.text.examples import Example
@@ -76,7 +77,7 @@ class Reader:
         self.codec.fallback = language or getattr(config, "finetuned_language", "")
         self.tokenizer = self.codec.tokenizer
         self.is_encoder = not self.codec.form.decoder
-        self.has_types = getattr(config, "type_vocab_size", 1) > 1
+        self.has_types = self.is_encoder and getattr(config, "type_vocab_size", 1) > 1 and tells_texts_apart(self.tokenizer)
         self.max_length = min(max_length, longest_row(config))
 
     def windows(self, examples: Sequence[Example], code: str) -> list[Any]:

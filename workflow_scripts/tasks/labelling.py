@@ -24,6 +24,7 @@ from workflow_scripts.evidence.average import scores_beside
 from workflow_scripts.limits import AboveZero, Positive
 from workflow_scripts.models.batches import Row, by_length, decoder_input, tokens_at_once
 from workflow_scripts.models.products import quick_products
+from workflow_scripts.models.templates import word_blank
 from workflow_scripts.stage import run
 from workflow_scripts.tasks.entry import Measure
 from workflow_scripts.tasks.head import About, Answered, Part, commands, head_task
@@ -147,7 +148,7 @@ def measure(settings: Any, text: Any) -> Measure:
 class WordReader(Reader):
     """Sentences of words as rows of ids whose first piece of each word has the word's tag, in the form of the model in `folder`.
 
-    A word is cut into pieces by itself, so that a blank before it makes no difference. What is left of a word when the
+    A word is cut into pieces by itself, with a blank before it where that makes a difference. What is left of a word when the
     tokenizer has normalised it may be nothing; it is then read as an unknown piece, as XTREME does.
     """
 
@@ -155,6 +156,8 @@ class WordReader(Reader):
         super().__init__(folder, max_length, language)
         self.has_decoder = self.codec.form.decoder and parts == "both"
         self.room = self.max_length - sum(self.codec.around)
+        form = self.codec.form
+        self.blank = word_blank(self.tokenizer) if form.by_structure or form.causal else ""
         self.unread: set[str] = set()
         """Words that were read as an unknown piece because nothing was left of them."""
         self._pieces: dict[str, list[int]] = {}
@@ -163,7 +166,7 @@ class WordReader(Reader):
         """The ids of each word of each example; no word is without one, none is longer than a row."""
         sentences = [split_words(example.text) for example in examples]
         new = list(dict.fromkeys(word for words in sentences for word in words if word not in self._pieces))
-        for word, ids in zip(new, self.codec.pieces(new, self.room + 2), strict=True):
+        for word, ids in zip(new, self.codec.pieces([f"{self.blank}{word}" for word in new], self.room + 2), strict=True):
             if not ids:
                 self.unread.add(word)
             self._pieces[word] = ids or [self.tokenizer.unk_token_id]

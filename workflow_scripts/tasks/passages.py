@@ -53,14 +53,14 @@ class PassageReader(Reader):
     def __init__(self, folder: Path, max_length: int, stride: int, longest_question: int, parts: str = "both", language: str = ""):
         super().__init__(folder, max_length, language)
         self.has_decoder = self.codec.form.decoder and parts == "both"
-        form = self.codec.form.row
+        form = self.codec.row
         # BERT has one separator between two texts; RoBERTa has two, and so have the rows of pairs for models with a decoder
         self.between = [self.tokenizer.eos_token_id] * 2
         if self.is_encoder:
             of_pair, of_text = (self.tokenizer.num_special_tokens_to_add(pair=pair) for pair in (True, False))
-            self.between = [self.tokenizer.sep_token_id] * (of_pair - of_text)
+            self.between = [getattr(self.tokenizer, f"{form[-1]}_token_id")] * (of_pair - of_text)
         self.before = form.index("text")
-        self.special = next(at for at, part in enumerate(form) if part in ("cls", "tag"))
+        self.special = next((at for at, part in enumerate(form) if part in ("cls", "bos", "tag")), 0)
         self.room = self.max_length - len(form) + 1 - len(self.between)
         self.stride = stride
         self.longest_question = min(longest_question, self.room // 2)

@@ -334,7 +334,7 @@ def take_over(start: Path | None, output: Path, trained_on: tuple[Path, ...], he
     return {
         "start": str(start),
         "checksums": checksums(trained_on),
-        "family": codec.form.reported,
+        "family": family_of(start).reported,
         "parameters": sum(p.numel() for p in network.parameters()),
         "vocabulary": len(codec.tokenizer),
         "held_out_seen": len({leak_key(line) for path in held_out for line in read_sentences(path)} & seen),

@@ -86,7 +86,7 @@ def room_finder(codec: Codec, settings: SGA, longest: int) -> Callable[[Row, Cou
     A target loses what frames a text in its family, and, where CTC is to write it, the blank, if that is a piece that texts may have.
     `longest` is the most pieces that a target may have with mask-predict; CTC's have room by the length of their source.
     """
-    frame = {getattr(codec.tokenizer, f"{part}_token_id") for part in codec.form.row if part not in ("text", "tag")}
+    frame = {getattr(codec.tokenizer, f"{part}_token_id") for part in codec.row if part not in ("text", "tag")}
     blank = codec.tokenizer.get_vocab()[settings.blank]
     by_ctc = settings.alignment == "ctc"
 

@@ -69,9 +69,11 @@ def matrices(network: Any, form: Any) -> dict[str, tuple[int, int]]:
     """The names of the linear layers inside of a network's layers → the size of their weights, the least where sizes differ."""
     from torch.nn import Linear
 
+    from workflow_scripts.models.networks import layers_of
+
     body, found = network.base_model, dict[str, tuple[int, int]]()
-    for place in form.layers.values():
-        for name, module in body.get_submodule(place).named_modules():
+    for side in form.layers:
+        for name, module in layers_of(body, form, side).named_modules():
             if isinstance(module, Linear):
                 last = name.split(".")[-1]
                 size = (module.out_features, module.in_features)
@@ -81,5 +83,7 @@ def matrices(network: Any, form: Any) -> dict[str, tuple[int, int]]:
 
 def outside(network: Any, form: Any, names: Iterable[str]) -> list[str]:
     """The modules of a network that have these names and are in none of its layers."""
-    inside = {id(module) for place in form.layers.values() for module in network.base_model.get_submodule(place).modules()}
+    from workflow_scripts.models.networks import layers_of
+
+    inside = {id(module) for side in form.layers for module in layers_of(network.base_model, form, side).modules()}
     return [name for name, module in network.named_modules() if name.split(".")[-1] in {*names} and id(module) not in inside]

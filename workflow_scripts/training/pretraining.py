@@ -400,7 +400,7 @@ def measure(model: Path, objective: str, material: Material, training: Training)
     with quick_products():
         losses = material.losses(network, codec, dev) if material.losses else {f"{objective}_loss": dev_loss(network, codec, dev)}
     return {
-        "family": codec.form.reported,
+        "family": family_of(model).reported,
         "parameters": sum(p.numel() for p in network.parameters()),
         "vocabulary": len(codec.tokenizer),
         **losses,

@@ -1,0 +1,189 @@
+"""Encoders that no entry of the registry names: what is found out of them, and that they work from rows to heads."""
+
+import json
+
+import pytest
+import torch
+from tiny_encoders import ENCODERS, INNER, WIDTH, tiny_encoder
+from tiny_models import manual_pairs
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    BertConfig,
+    BertModel,
+)
+
+from workflow_scripts.evidence.spectra import weights_of
+from workflow_scripts.evidence.states import hidden_states, open_half, pooled
+from workflow_scripts.models.batches import collate
+from workflow_scripts.models.families import family_of, longest_row
+from workflow_scripts.models.networks import dropouts_of, last_states, load_network, output_layer, save_model
+from workflow_scripts.models.structure import matrices_of, place_of_layers
+from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.stage import InputError
+from workflow_scripts.tasks.heads import Reader
+from workflow_scripts.tasks.labelling import WordReader
+from workflow_scripts.tasks.passages import PassageReader
+from workflow_scripts.text.examples import Example
+
+FRAMES = {
+    "e5": ("cls", "text", "sep"),
+    "deberta": ("cls", "text", "sep"),
+    "modernbert": ("cls", "text", "sep"),
+    "mmbert": ("bos", "text", "eos"),
+    "rembert": ("cls", "text", "sep"),
+    "eurobert": ("bos", "text", "eos"),
+}
+LABELS = ["left", "right"]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """A tiny model of each kind."""
+    return {kind: tiny_encoder(tmp_path_factory.mktemp(kind), kind) for kind in ENCODERS}
+
+
+@pytest.mark.parametrize("kind", ENCODERS)
+def test_what_an_encoder_is_made_of_is_found_out(models, kind):
+    folder = models[kind]
+    codec, config = load_codec(folder), AutoConfig.from_pretrained(folder)
+    assert codec.form.title == ("BERT" if kind == "e5" else "encoder") and not codec.form.decoder
+    assert family_of(folder).reported == config.model_type
+    assert codec.row == FRAMES[kind]
+    text = "Öffnen Sie das Menü."
+    assert codec.encode([text], "de") == [AutoTokenizer.from_pretrained(folder)(text)["input_ids"]]
+    assert longest_row(config) == 128
+    half = open_half(kind, folder)
+    assert (half.depth, half.width) == (2, WIDTH)
+    weights = weights_of(half)
+    keys = WIDTH // 2 if kind == "eurobert" else WIDTH
+    gate = {"Gate": (INNER, WIDTH)} if kind in ("modernbert", "mmbert", "eurobert") else {}
+    shapes = {
+        "K": (keys, WIDTH),
+        "Q": (WIDTH, WIDTH),
+        "V": (keys, WIDTH),
+        "Out": (WIDTH, WIDTH),
+        "FC1": (INNER, WIDTH),
+        "FC2": (WIDTH, INNER),
+    }
+    assert {name: tuple(weights[1, name].shape) for layer, name in weights if layer == 1} == shapes | gate
+    network = load_network(folder, "text", dropout=0.25, attention_dropout=0.125, seed=1)
+    rest, attention, _ = dropouts_of(codec.form, config)
+    assert len(rest) == {"modernbert": 2, "mmbert": 2, "eurobert": 0}.get(kind, 1) and len(attention) == 1
+    assert [getattr(network.config, name) for name in (*rest, *attention)] == [*[0.25] * len(rest), 0.125]
+
+
+def test_matrices_that_are_one_in_a_model_are_taken_apart(models):
+    network = AutoModel.from_pretrained(models["modernbert"])
+    layer = network.layers[0]
+    found = matrices_of(layer, network.config)
+    assert torch.equal(torch.cat([found[name] for name in "QKV"]), layer.attn.Wqkv.weight)
+    # the half that goes through the activation comes first
+    states = torch.randn(1, 3, WIDTH)
+    with torch.no_grad():
+        by_hand = torch.nn.functional.gelu(states @ found["Gate"].T) * (states @ found["FC1"].T) @ found["FC2"].T
+        assert torch.allclose(layer.mlp.eval()(states), by_hand, atol=1e-6)
+
+
+@pytest.mark.parametrize("kind", ENCODERS)
+def test_padding_changes_nothing_and_states_are_those_of_transformers(models, kind):
+    half = open_half(kind, models[kind])
+    rows = half.codec.encode([manual_pairs(1)[0][0], "Öffnen Sie"], "de", 100)
+    both, (first, second) = hidden_states(half, rows), (hidden_states(half, [row]) for row in rows)
+    for at, alone in enumerate((first, second)):
+        assert torch.allclose(both[:, at, : len(rows[at])], alone[:, 0], atol=1e-4)
+    assert pooled(half, rows, ["text", "first"], 1000).shape == (2, 3, 2, WIDTH)
+
+
+@pytest.mark.parametrize("kind", ENCODERS)
+def test_guesses_are_the_output_layer_of_what_it_multiplies(models, kind):
+    network = load_network(models[kind], "text", dropout=0.0, attention_dropout=0.0, seed=1).eval()
+    codec = load_codec(models[kind])
+    batch = collate([(row, row) for row in codec.encode(manual_pairs(2)[0], "de", 100)], codec.pad, decoder=False)
+    del batch["labels"]
+    with torch.no_grad():
+        states = last_states(network, **batch)
+        weight, bias = output_layer(network)
+        assert torch.allclose(states @ weight.T + bias, network(**batch).logits, atol=1e-4)
+
+
+def learns(network, reader, rows, loss_of):
+    """Two updates change the loss of what is learnt."""
+    network.train()
+    optimizer = torch.optim.AdamW(network.parameters(), 1e-2)
+    losses = []
+    for _ in range(3):
+        batch = reader.collate(rows)
+        labels = batch.pop("labels")
+        loss = loss_of(network(**batch).logits, labels)
+        losses.append(float(loss))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    assert len({*losses}) == 3 and torch.tensor(losses).isfinite().all()
+
+
+@pytest.mark.parametrize("kind", ENCODERS)
+def test_heads_learn_are_saved_and_opened_again(models, kind, tmp_path):
+    folder, shared = models[kind], {"dropout": 0.1, "attention_dropout": 0.1, "seed": 1}
+    cross = torch.nn.functional.cross_entropy
+    german, english = manual_pairs(4)
+    texts = [Example(label, text, pair) for label, text, pair in zip(LABELS * 2, german, english, strict=True)]
+    tagged = [Example(" ".join(LABELS[n % 2] for n, _ in enumerate(text.split())), text, "") for text in german]
+    network = load_network(folder, "classification", **shared, labels=LABELS)
+    reader = Reader(folder, 120)
+    learns(network, reader, reader.rows(texts, "de", LABELS), cross)
+    tagger, words = load_network(folder, "labelling", **shared, labels=LABELS), WordReader(folder, 120)
+    learns(
+        tagger, words, words.rows(words.windows(tagged), "de", LABELS), lambda logits, labels: cross(logits.flatten(0, 1), labels.flatten())
+    )
+    marker, passages = load_network(folder, "answering", **shared), PassageReader(folder, 64, 16, 20)
+    asked = [Example(f"0:{len(text.split()[0])}", pair, text) for text, pair in zip(german, english, strict=True)]
+    windows = passages.windows(asked, "de")
+    learns(marker, passages, passages.rows(windows, "de", []), lambda logits, labels: cross(logits.flatten(0, 1), labels.flatten()))
+    for head, trained in (("classification", network), ("labelling", tagger), ("answering", marker)):
+        save_model(trained, reader.tokenizer, tmp_path / head)
+        # without new weights: all are in the folder
+        again = load_network(tmp_path / head, head, **shared, new_head=False)
+        assert all(torch.equal(weight, again.state_dict()[name]) for name, weight in trained.state_dict().items())
+    opened = AutoModelForSequenceClassification.from_pretrained(tmp_path / "classification")
+    assert type(opened) is type(network) and opened.config.id2label == dict(enumerate(LABELS))
+    assert isinstance(AutoModel.from_pretrained(tmp_path / "answering"), type(network.base_model))
+
+
+def test_words_are_cut_as_behind_a_blank_where_that_makes_a_difference(models):
+    for kind, blank in (("e5", ""), ("modernbert", " "), ("mmbert", " "), ("rembert", "")):
+        reader = WordReader(models[kind], 64)
+        (pieces,) = reader.pieces([Example("X X", "Menü öffnen", "")])
+        assert pieces == reader.codec.pieces([f"{blank}Menü", f"{blank}öffnen"], 64), kind
+        assert len({tuple(ids) for ids in reader.codec.pieces(["öffnen", " öffnen"], 64)}) == 1 + bool(blank)
+
+
+def test_only_texts_that_the_tokenizer_tells_apart_have_types(models, tmp_path):
+    assert not Reader(models["e5"], 64).has_types
+    assert not Reader(models["modernbert"], 64).has_types
+    assert Reader(models["rembert"], 64).has_types
+
+
+def test_what_is_built_in_another_way_is_refused():
+    config = BertConfig(hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8, vocab_size=10)
+    network = BertModel(config)
+    with pytest.raises(InputError, match=r"BertModel: has 0 lists of 3 layers, so its layers are not found; a plugin can bring its family"):
+        network.config.num_hidden_layers = 3
+        place_of_layers(network)
+    with pytest.raises(InputError, match=r"BertOutput: its matrix K is not found among dense; a plugin"):
+        matrices_of(network.encoder.layer[0].output, config)
+
+
+def test_models_that_write_are_no_encoders(tmp_path):
+    for told in (
+        {"model_type": "mistral", "architectures": ["MistralModel"]},
+        {"model_type": "pegasus", "architectures": ["PegasusModel"]},
+    ):
+        (tmp_path / "config.json").write_text(json.dumps(told))
+        try:
+            assert family_of(tmp_path).name != "encoder"
+        except InputError as error:
+            assert "none that Crossgap knows" in str(error)
