@@ -12,11 +12,21 @@ from safetensors.torch import load_file
 from test_checkpoints import TORCHRUN
 from tiny_models import small_encoder, small_model
 
+from workflow_scripts.noise.candidates import Lookup, Lookups
+from workflow_scripts.noise.codeswitch import CodeSwitch
+from workflow_scripts.noise.spans import Noise
 from workflow_scripts.stage import read_json
 from workflow_scripts.tasks import labelling
+<<<<<<< HEAD
 from workflow_scripts.tasks.finetuning import Batches, Told, phase_settings
 from workflow_scripts.tasks.head_settings import HeadSettings
 from workflow_scripts.tasks.labelling import LABELLING, Labelling
+=======
+from workflow_scripts.tasks.finetuning import Batches, HeadSettings, Told, phase_settings
+from workflow_scripts.tasks.head import switched_examples
+from workflow_scripts.tasks.labelling import LABELLING, Labelling
+from workflow_scripts.text.examples import Example, LabelledSource
+>>>>>>> ba2eea0 (Words of text with labels are switched while a head learns (switch), whatever has the label)
 from workflow_scripts.text.labelled import Labelled, main
 from workflow_scripts.text.labelled_source import LabelledSource
 from workflow_scripts.training import choice
@@ -62,8 +72,8 @@ def files(text: Path, model: Path, out: Path) -> dict:
     return {"start": model, "train": (text / "train.tsv",), "dev": (text / "dev.tsv",), **made}
 
 
-def finetune(settings: Told, start: Path, train: tuple[Path, ...], dev: tuple[Path, ...], **made) -> None:
-    labelling.finetune(Job(start, **made), train=train, dev=dev, settings=settings)
+def finetune(settings: Told, start: Path, train: tuple[Path, ...], dev: tuple[Path, ...], lexicons=(), into=(), **made) -> None:
+    labelling.finetune(Job(start, **made), train=train, dev=dev, lexicons=lexicons, into=into, settings=settings)
 
 
 def told(epochs: int = 1, **changes) -> Told:
@@ -90,6 +100,39 @@ def test_translations_are_learnt_from_and_all_languages_selected_on(text, model,
         alone[code] = read_json(out / "training.json")["handed_on"]
     for key in ("dev_loss", "dev_accuracy"):
         assert report["handed_on"][key] == pytest.approx((alone["en"][key] + alone["de"][key]) / 2, rel=1e-4)
+
+
+WORDS = ["open", "the", "file", "and", "don't", "print", "all", "of", "it"]
+LOOKUP = Lookups([Lookup({word: [f"{word}ß"] for word in WORDS}, "en", "de")])
+
+
+def test_words_are_switched_where_their_labels_stay_right():
+    tagged, lost = Example("X " * 8 + "X", " ".join(WORDS), ""), Example("X X", "open it", "")
+    two = Lookups([Lookup({**{word: [f"{word}ß"] for word in WORDS}, "open": ["mach auf"]}, "en", "de")])
+    switched = [switched_examples([tagged] * 20, LOOKUP, Noise(rate=0.5), 1, epoch, "word") for epoch in (0, 1)]
+    assert switched[0] != switched[1] and all(len(each.text.split(" ")) == 9 and "ß" in each.text for each in switched[0])
+    # a candidate of two words would move the tags of all words behind it
+    assert all(each.text in ("open it", "open itß") for each in switched_examples([lost] * 20, two, Noise(rate=1.0), 1, 0, "word"))
+    (asked,) = switched_examples([Example("0:4", "open it", "open the file")], LOOKUP, Noise(rate=1.0), 1, 0, "question")
+    assert asked == Example("0:4", "openß itß", "open the file")
+
+
+def test_a_head_learns_from_switched_words(text, model, tmp_path):
+    (tmp_path / "en-de.tsv").write_text("".join(f"{word}\t{word}{word}{word}\t1\t1.0\n" for word in ("the", "of", "and", "to", "in")))
+    settings = told(epochs=2, max_length=16)  # most sentences are cut into rows, of which long words make more
+    settings.codeswitch = CodeSwitch(noise=Noise(rate=0.9))
+    finetune(settings, **files(text, model, tmp_path / "switched"), lexicons=(tmp_path / "en-de.tsv",), into=("de",))
+    finetune(told(epochs=2, max_length=16), **files(text, model, tmp_path / "plain"))
+    reports = [read_json(tmp_path / name / "training.json") for name in ("switched", "plain")]
+    assert reports[0]["updates"] == reports[1]["updates"] and reports[0]["settings"]["codeswitch"]["noise"]["rate"] == 0.9
+    assert any(not torch.equal(weight, weights(tmp_path / "plain")[name]) for name, weight in weights(tmp_path / "switched").items())
+
+
+def test_an_epoch_has_as_many_rows_as_planned_though_noise_makes_more_or_fewer():
+    for made in (7, 13):
+        batches = Batches(lambda epoch, made=made: [([number], [0]) for number in range(made)], 10, 2, HeadSettings(batch_size=4), 1)
+        read = [ids[0] for place in range(3) for ids, _ in batches[place]]
+        assert len(read) == 10 and len({*read}) == min(made, 10)
 
 
 def test_the_chosen_point_of_a_grid_is_not_trained_twice(text, model, tmp_path):

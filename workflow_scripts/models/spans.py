@@ -75,18 +75,20 @@ class AutoModelForSpans:
     @classmethod
     def from_config(cls, config: Any) -> Any:
         """An encoder of this configuration with random weights."""
-        return spans_of(type(config))(config)
+        kind: Any = type(config)
+        return _spans_of(kind)(config)
 
     @classmethod
     def from_pretrained(cls, folder: Any, *, config: Any, **settings: Any) -> Any:
         """The encoder in a folder."""
-        return spans_of(type(config)).from_pretrained(folder, config=config, **settings)
+        kind: Any = type(config)
+        return _spans_of(kind).from_pretrained(folder, config=config, **settings)
 
 
 @functools.cache
-def spans_of(config: type) -> Any:
+def _spans_of(config: Any) -> Any:
     """The class of an encoder with a head that marks a span, by the class of its configuration."""
-    body = MODEL_MAPPING[config]
+    body: Any = MODEL_MAPPING[config]
     base = next(each for each in body.__mro__[1:] if issubclass(each, PreTrainedModel))
 
     def make(self: Any, config: Any) -> None:

@@ -17,6 +17,11 @@ from workflow_scripts.config.phases import Phase
 from workflow_scripts.evidence.trivial import Kind
 from workflow_scripts.models.templates import USUAL as USUAL_TEMPLATE
 from workflow_scripts.models.templates import Templates
+<<<<<<< HEAD
+=======
+from workflow_scripts.noise.codeswitch import CodeSwitch
+from workflow_scripts.run.config import Config, backbones_used
+>>>>>>> ba2eea0 (Words of text with labels are switched while a head learns (switch), whatever has the label)
 from workflow_scripts.run.inputs import Wildcards, as_json, plugin_inputs, templates_of, writing_plugins
 from workflow_scripts.run.uses import backbones_used
 from workflow_scripts.stage import InputError, resource
@@ -354,12 +359,16 @@ def tested_languages(config: Config, w: Wildcards) -> list[str]:
 
 def switched_while_finetuning(config: Config, w: Wildcards) -> dict[str, list[str]]:
     """The lexicons by which the finetuning text is switched, if it is."""
-    lexicon = config.experiments[w.experiment].lexicon
-    return {"lexicons": crosslingual.lexicon_files(config, w.experiment, lexicon)} if _switches(config, w) else {}
+    lexicon = phase_of(config, w, "finetune").lexicon or config.experiments[w.experiment].lexicon
+    return {"lexicons": crosslingual.lexicon_files(config, w.experiment, lexicon)} if _switching(config, w) else {}
 
 
-def _switches(config: Config, w: Wildcards) -> bool:
-    return getattr(_head(config, w), "switch_while_finetuning", False)
+def _switching(config: Config, w: Wildcards) -> CodeSwitch | None:
+    """How words of the finetuning text are switched: as the arm says (`switch`), or else the experiment; None where they are not."""
+    share, own = phase_of(config, w, "finetune").switch, config.experiments[w.experiment].codeswitch
+    if share is not None:
+        return dataclasses.replace(own, noise=dataclasses.replace(own.noise, rate=share))
+    return own if getattr(_head(config, w), "switch_while_finetuning", False) else None
 
 
 def _head(config: Config, w: Wildcards) -> Any:
@@ -416,6 +425,7 @@ def finetuning_settings(config: Config, w: Wildcards) -> str:
     data = {"language": config.labelled[corpus].language, "epochs": epochs, **{key: codes for key, codes in languages.items() if codes}}
     if task.named:
         data[task.named] = config.labelled[corpus].labels
-    if hasattr(task.told, "codeswitch"):
-        data["codeswitch"] = dataclasses.asdict(experiment.codeswitch) if _switches(config, w) else None
+    # not named where nothing is switched, but for classification, so that models of before are not trained anew
+    if (switching := _switching(config, w)) or experiment.head == "classification":
+        data["codeswitch"] = dataclasses.asdict(switching) if switching else None
     return json.dumps({**data, experiment.head: chosen}, ensure_ascii=False)

@@ -15,7 +15,6 @@ import numpy as np
 import torch
 
 from workflow_scripts.evidence import accuracy
-from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.stage import run
 from workflow_scripts.tasks.entry import Measure
 from workflow_scripts.tasks.head import About, Answered, Part, commands, head_task, logits_of
@@ -87,7 +86,6 @@ CLASSIFICATION = head_task(
     label="classification",
     about="Classification of texts, or pairs of texts: finetuned in one language, tested in others.",
     answers="labels",
-    more_told={"codeswitch": (CodeSwitch | None, None)},
     reader=lambda folder, settings, language: Reader(folder, settings.max_length, language),
     network=load_text_head,
     predictions=predictions,

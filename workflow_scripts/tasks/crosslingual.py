@@ -338,8 +338,10 @@ def text_problems(
     for arm, phase in phases_of(config, experiment):
         if phase.restores and phase.restores.pieces:
             yield f"arms.{arm}: `{phase.data}` needs parallel text, which {where} has none of"
-        if phase.switch is not None:
-            yield f"arms.{arm}.switch: is for translation; {where} is a {experiment.task}"
+        if phase.switch is not None and not experiment.head:
+            yield f"arms.{arm}.switch: is for translation and for tasks with labels; {where} is a {experiment.task}"
+        if phase.switch is not None and phase.data != "task":
+            yield f"arms.{arm}.switch: is for the task phase; how much a pretext phase switches stands in codeswitch.noise"
     if experiment.restore == "pairs" and unit != "text":
         yield f"{where}.restore: pairs is for texts with labels (`unit: text`) that are pairs; {where} is a {experiment.task}"
     switched = [*(f"arms.{arm}" for arm, phase in phases_of(config, experiment) if needs_lexicon(phase)), *switches]

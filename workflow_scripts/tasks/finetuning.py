@@ -16,6 +16,7 @@ from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.limits import Positive
 from workflow_scripts.models.batches import Row
 from workflow_scripts.models.reading import check_read
+from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.stage import processes
 from workflow_scripts.tasks.head_settings import HeadSettings
 from workflow_scripts.tasks.heads import Reader, summed_loss
@@ -41,6 +42,8 @@ class Told:
     """The languages of the further training tables, such as translations of the first."""
     more_dev: list[str] = field(default_factory=list)
     """The languages of the further dev sets; a look is then the mean over the languages."""
+    codeswitch: CodeSwitch | None = None
+    """How words of the first table are switched, anew in each epoch; None are by default."""
 
     @property
     def train_languages(self) -> tuple[str, ...]:
@@ -214,13 +217,17 @@ _POOL = 50
 
 
 class Batches(Sequence[list[Row]]):
-    """The parts of the updates of all epochs, in order; `rows` makes the rows of an epoch when its turn comes, `number` of them."""
+    """The parts of the updates of all epochs, in order; `rows` makes the rows of an epoch when its turn comes, `number` of them.
+
+    Where words are switched, long examples may be cut into some rows more or fewer than as they are. So many as too many are then left out
+    in this epoch, or taken twice, at random.
+    """
 
     def __init__(self, rows: Callable[[int], list[Row]], number: int, epochs: int, settings: HeadSettings, seed: int):
         self.rows, self.epochs, self.seed, self.size = rows, epochs, seed, settings.batch_size
         self.parts = processes() * math.ceil(settings.batch_size / (processes() * (settings.micro_batch or settings.batch_size)))
         whole, rest = divmod(number, settings.batch_size)
-        self.epoch_sizes = [settings.batch_size] * whole + [rest] * bool(rest)
+        self.number, self.epoch_sizes = number, [settings.batch_size] * whole + [rest] * bool(rest)
         self._current: tuple[int, list[list[Row]]] = -1, []
 
     def __len__(self) -> int:
@@ -240,7 +247,8 @@ class Batches(Sequence[list[Row]]):
         rows = self.rows(epoch)
         rng = np.random.default_rng([self.seed, epoch])
         order, size = rng.permutation(len(rows)).tolist(), self.size
-        full = len(rows) // size * size
+        order = [*order, *order][: self.number] if len(rows) != self.number else order
+        full = len(order) // size * size
         whole, rest = order[:full], order[full:]
         cut = []
         for start in range(0, len(whole), _POOL * size):

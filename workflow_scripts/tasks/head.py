@@ -305,7 +305,7 @@ def prepare(
     about = About(chosen, labels)
     reader = task.reader(job.start, chosen, settings.language)
     tables = [task.read(path, labels, chosen.examples) for path in train]
-    switched = switching(tables[0], settings, lexicons, into, job.seed)
+    switched = switching(tables[0], settings, lexicons, into, job.seed, task.unit)
     kept = [*zip(tables, settings.train_languages, strict=True)][bool(switched) :]
     fixed = [row for examples, code in kept for row in part_of(reader, examples, code, labels).rows]
 
@@ -324,8 +324,8 @@ def prepare(
         counted = task.counts(part.examples, found.given, part.language, about).sum(axis=0)
         return {"eval_loss": found.loss(), "eval_error": 1 - task.scores[metric](counted)}
 
-    number = len(fixed) + (len(tables[0]) if switched else 0)
-    batches = Batches(rows, number, settings.epochs, chosen, job.seed)
+    whole = len(part_of(reader, tables[0], settings.language, labels).rows) if switched else 0
+    batches = Batches(rows, whole + len(fixed), settings.epochs, chosen, job.seed)
     return Prepared(network, reader, batches, lambda: mean_of([look_at(part) for part in held_out]), metric, task.loss(about))
 
 
@@ -417,22 +417,30 @@ def part_of(reader: Any, examples: list[Example], code: str, labels: list[str]) 
 
 
 def switching(
-    examples: list[Example], settings: Any, lexicons: tuple[Path, ...], into: tuple[str, ...], seed: int
+    examples: list[Example], settings: Told, lexicons: tuple[Path, ...], into: tuple[str, ...], seed: int, unit: str
 ) -> Callable[[int], list[Example]] | None:
-    """What switches the words of the examples anew in each epoch, where the settings of a task ask for it."""
-    if (noise := getattr(settings, "codeswitch", None)) is None:
+    """What switches the words of the examples, in which a `unit` has a label, anew in each epoch, where the settings ask for it."""
+    if (noise := settings.codeswitch) is None:
         return None
     counts = count_words((text for example in examples for text in example.texts), settings.language)
     lookup = Lookups(load_lookups(lexicons, settings.language, into, counts, noise.frequency_bin))
-    return lambda epoch: switched_examples(examples, lookup, noise.noise, seed, epoch)
+    return lambda epoch: switched_examples(examples, lookup, noise.noise, seed, epoch, unit)
 
 
-def switched_examples(examples: list[Example], lookup: Lookups, noise: Noise, seed: int, epoch: int) -> list[Example]:
-    """The examples with their words switched for one epoch; both texts of a pair into the same language."""
+def switched_examples(examples: list[Example], lookup: Lookups, noise: Noise, seed: int, epoch: int, unit: str = "text") -> list[Example]:
+    """The examples with their words switched for one epoch, both texts of a pair into the same language (CoSDA-ML, Qin et al. 2020).
+
+    Labels stay. So a passage stays as well, in which an answer has its place, and a sentence of tagged words that would have another
+    number of words.
+    """
     sides = []
     for side, texts in enumerate(([e.text for e in examples], [e.pair for e in examples])):
-        sides.append(switch_lines(texts, lookup, "codeswitch", seed, 2 * epoch + side, 0, noise)[0])
-    return [example._replace(text=text, pair=pair) for example, text, pair in zip(examples, *sides, strict=True)]
+        stays = unit == "question" and side == 1
+        sides.append(texts if stays else switch_lines(texts, lookup, "codeswitch", seed, 2 * epoch + side, 0, noise)[0])
+    made = [example._replace(text=text, pair=pair) for example, text, pair in zip(examples, *sides, strict=True)]
+    if unit != "word":
+        return made
+    return [new if new.text.count(" ") == old.text.count(" ") else old for new, old in zip(made, examples, strict=True)]
 
 
 if __name__ == "__main__":
