@@ -194,7 +194,8 @@ def small_mt5(folder: Path, kind: str = "mt5") -> Path:
     """A tiny mT5 (`mt5`) or umT5 (`umt5`) with random weights, its output layer untied and its embeddings padded, as on the hub."""
     processor = sentencepiece.SentencePieceProcessor(model_file=str(train_sentencepiece(folder)))
     pieces = [(processor.id_to_piece(i), processor.get_score(i)) for i in range(3, len(processor))]
-    tokenizer = T5Tokenizer(vocab=[("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), *pieces], extra_ids=0)
+    sentinels = [(f"▁<extra_id_{number}>", 0.0) for number in reversed(range(8))]
+    tokenizer = T5Tokenizer(vocab=[("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), *pieces, *sentinels], extra_ids=0)
     set_seed(1)
     network, config = (MT5ForConditionalGeneration, MT5Config) if kind == "mt5" else (UMT5ForConditionalGeneration, UMT5Config)
     shape = {"d_model": 32, "d_kv": 16, "d_ff": 64, "num_layers": 2, "num_decoder_layers": 2, "num_heads": 2}

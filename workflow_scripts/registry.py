@@ -32,7 +32,7 @@ from workflow_scripts.names import instead, is_name
 BUILT_IN: dict[str, tuple[str, ...]] = {
     "noise": ("workflow_scripts.noise.switching",),
     "family": ("workflow_scripts.models.families",),
-    "objective": ("workflow_scripts.training.pretraining",),
+    "objective": ("workflow_scripts.training.pretraining", "workflow_scripts.training.span_corruption"),
     "adapter": ("workflow_scripts.training.lora", "workflow_scripts.training.freezing"),
     "analysis": (
         "workflow_scripts.evidence.cka",

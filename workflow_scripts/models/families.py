@@ -99,6 +99,10 @@ class Family(registry.Entry):
     """How a small model of it is made; None where the run makes none."""
     causal: bool = False
     """Whether it is a decoder alone, which reads and writes with the same layers. Its layers count as the encoder's where it reads."""
+    encoder_heads: bool = False
+    """Whether heads read the encoder's states, of a model that has a decoder as well."""
+    sentinel: str = ""
+    """The pieces that stand for spans in pretraining (`<extra_id_{}>`, from 0 on), where the family has such."""
     by_structure: bool = False
     """Whether layers, matrices, kinds of dropout, positions and special tokens are found out of each model (`structure`)."""
     recognises: Callable[[str, tuple[str, ...]], bool] | None = None
@@ -149,6 +153,17 @@ _BERT_MATRICES = {
     "FC1": "intermediate.dense",
     "FC2": "output.dense",
 }
+
+
+def _t5_head(name: str) -> Callable[[], Any]:
+    """What returns the class of a head on the encoder of mT5 and its kin."""
+
+    def found() -> Any:
+        from workflow_scripts.models import t5_heads
+
+        return getattr(t5_heads, name)
+
+    return found
 
 
 def _t5_matrices(last: int) -> dict[str, str]:
@@ -284,7 +299,15 @@ family(
     model_type="mt5",
     row=("text", "eos"),
     starts_with="pad",
-    heads={"text": "AutoModelForSeq2SeqLM"},
+    heads={
+        "text": "AutoModelForSeq2SeqLM",
+        "classification": _t5_head("T5EncoderClassifier"),
+        "encoder_classification": _t5_head("T5EncoderClassifier"),
+        "labelling": _t5_head("T5EncoderTagger"),
+        "answering": _t5_head("T5EncoderMarker"),
+    },
+    encoder_heads=True,
+    sentinel="▁<extra_id_{}>",
     dropout=("dropout_rate", ""),
     states=("encoder_hidden_states", "decoder_hidden_states"),
     size={

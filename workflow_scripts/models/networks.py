@@ -186,7 +186,8 @@ def share_embeddings(network: Any, missing: set[str]) -> set[str]:
     if getattr(network.config, "tie_word_embeddings", True) or not hasattr(body, "shared"):
         return missing
     prefix = "" if body is network else f"{network.base_model_prefix}."
-    tables = {f"{prefix}{name}.weight": body.get_submodule(name) for name in ("shared", "encoder.embed_tokens", "decoder.embed_tokens")}
+    halves = [half for half in ("encoder", "decoder") if hasattr(body, half)]  # one where a head reads the encoder alone
+    tables = {f"{prefix}{name}.weight": body.get_submodule(name) for name in ("shared", *(f"{half}.embed_tokens" for half in halves))}
     there = [name for name in tables if name not in missing]
     for name, table in tables.items() if there else ():
         first = tables[there[0]].weight

@@ -237,6 +237,14 @@ class Codec:
         return {"decoder_start_token_id": self.tag(code)}
 
 
+def sentinel_ids(codec: Codec) -> list[int]:
+    """The ids of the pieces that stand for spans in the pretraining of T5's kin, in the order in which they are used."""
+    vocabulary, found = codec.tokenizer.get_vocab(), list[int]()
+    while (piece := codec.form.sentinel.format(len(found))) in vocabulary:
+        found.append(vocabulary[piece])
+    return found
+
+
 def unlearnt(piece: Any) -> Any:
     """A label that says: the decoder reads this `piece` when its place has come, but does not learn it. Of such a label it is the piece.
 

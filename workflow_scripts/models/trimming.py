@@ -30,7 +30,7 @@ from tokenizers.pre_tokenizers import ByteLevel
 from transformers import PreTrainedModel
 
 from workflow_scripts.models.networks import configs_of, keep_rows
-from workflow_scripts.models.tokenisation import WORD_START, Codec, load_tokenizer
+from workflow_scripts.models.tokenisation import WORD_START, Codec, load_tokenizer, sentinel_ids
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.files import chunks
 
@@ -58,7 +58,8 @@ def trim(network: PreTrainedModel, codec: Codec, text: Iterable[str], folder: Pa
     if not codec.tokenizer.is_fast:
         raise InputError(f"the tokenizer of {codec.form.title} ({type(codec.tokenizer).__name__}) cannot be trimmed; leave `trim` out")
     used = pieces_used(codec, text, prompts)
-    kept = pieces_to_keep(codec.tokenizer, {*used.ids, *ids_in_settings(network)})
+    sentinels = sentinel_ids(codec) if codec.form.sentinel else []
+    kept = pieces_to_keep(codec.tokenizer, {*used.ids, *sentinels, *ids_in_settings(network)})
     trimmed = replace(codec, tokenizer=trim_tokenizer(codec.tokenizer, kept, folder))
     trim_network(network, kept)
     return Trimmed(trimmed, used.counts)

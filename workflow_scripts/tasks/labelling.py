@@ -154,7 +154,7 @@ class WordReader(Reader):
 
     def __init__(self, folder: Path, max_length: int, parts: str = "both", language: str = ""):
         super().__init__(folder, max_length, language)
-        self.has_decoder = self.codec.form.decoder and parts == "both"
+        self.has_decoder = self.codec.form.decoder and parts == "both" and not self.codec.form.encoder_heads
         self.room = self.max_length - sum(self.codec.around)
         form = self.codec.form
         self.blank = word_blank(self.tokenizer) if form.by_structure or form.causal else ""

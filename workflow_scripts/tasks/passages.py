@@ -52,7 +52,7 @@ class PassageReader(Reader):
 
     def __init__(self, folder: Path, max_length: int, stride: int, longest_question: int, parts: str = "both", language: str = ""):
         super().__init__(folder, max_length, language)
-        self.has_decoder = self.codec.form.decoder and parts == "both"
+        self.has_decoder = self.codec.form.decoder and parts == "both" and not self.codec.form.encoder_heads
         form = self.codec.row
         # BERT has one separator between two texts; RoBERTa has two, and so have the rows of pairs for models with a decoder
         self.between = [self.tokenizer.eos_token_id] * 2
