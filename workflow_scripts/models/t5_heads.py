@@ -12,8 +12,11 @@ from typing import Any, ClassVar
 
 import torch
 from torch import nn
-from transformers import MT5Config, MT5EncoderModel, PreTrainedModel, T5Config, T5EncoderModel, UMT5Config, UMT5EncoderModel
+from transformers import PreTrainedModel
 from transformers.modeling_outputs import SequenceClassifierOutput, TokenClassifierOutput
+from transformers.models.mt5.modeling_mt5 import MT5Config, MT5EncoderModel
+from transformers.models.t5.modeling_t5 import T5Config, T5EncoderModel
+from transformers.models.umt5.modeling_umt5 import UMT5Config, UMT5EncoderModel
 
 ENCODERS: dict[type, Any] = {MT5Config: MT5EncoderModel, T5Config: T5EncoderModel, UMT5Config: UMT5EncoderModel}
 """Class of a configuration → the encoder alone of such a model."""
@@ -45,9 +48,10 @@ class _Head:
         from transformers import initialization
 
         self.base._init_weights(self, module)
-        if module is getattr(self, "classifier", None):
-            initialization.normal_(module.weight, std=self.config.d_model**-0.5)
-            initialization.zeros_(module.bias)
+        layer: Any = getattr(self, "classifier", None)
+        if module is layer:
+            initialization.normal_(layer.weight, std=self.config.d_model**-0.5)
+            initialization.zeros_(layer.bias)
 
     def states(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
         """The encoder's last states (rows × length × width)."""
@@ -73,7 +77,7 @@ class _Tagger(_Head):
 
 
 class _Marker(_Head):
-    outputs = 2  # type: ignore[assignment]  # of the first and the last piece of an answer
+    outputs = 2  # of the first and the last piece of an answer
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, places: torch.Tensor, **_: Any) -> TokenClassifierOutput:
         """Logits (rows × 2 × length) of the first and the last piece of the answer, −∞ where `places` (rows × length) are false."""
