@@ -1,10 +1,11 @@
-"""A tiny token labelling with an encoder that is pretrained in the run, from a treebank to the report."""
+"""A tiny token labelling from a treebank to the report, with an encoder that is pretrained in the run, and one whose structure is found out."""
 
 import csv
 from html import unescape
 
 import pytest
 from test_workflow import ROOT, TINY, lay_out, snakemake, write_config
+from tiny_encoders import tiny_encoder
 
 from workflow_scripts.stage import read_json
 from workflow_scripts.text.files import read_lines
@@ -18,7 +19,7 @@ ARMS = {
     "scratch": [{"data": "task", "epochs": 2, "start": "scratch"}],
 }
 CONTENT = {
-    "run": {"experiments": ["tags", "chosen"], "arms": [*ARMS, "all"], "seeds": [1]},
+    "run": {"experiments": ["tags", "chosen", "found"], "arms": [*ARMS, "all", "switched"], "seeds": [1]},
     "labelled": {
         "treebank": {
             "unit": "word",
@@ -39,9 +40,26 @@ CONTENT = {
             "more_dev": {"de": {**GERMAN, "held_out": 0.4}},
         },
     },
-    "backbones": {"encoder": {**TINY["backbones"]["tiny"], "family": "xlmr", "objective": "mlm"}},
-    "arms": {**ARMS, "all": [{"data": "task", "epochs": 1, "translations": True}]},
+    "lexicons": {"words": {"mapping": {"mode": "dictionary"}, "dictionary": {"en-de": "words.tsv"}}},
+    "backbones": {
+        "encoder": {**TINY["backbones"]["tiny"], "family": "xlmr", "objective": "mlm"},
+        "modern": {"kind": "hub", "model": "tiny/model", "trim": True},
+    },
+    "arms": {
+        **ARMS,
+        "all": [{"data": "task", "epochs": 1, "translations": True}],
+        "switched": [{"data": "task", "epochs": 1, "switch": 0.5}],
+    },
     "experiments": {
+        "found": {
+            "task": "labelling",
+            "corpus": "treebank",
+            "backbone": "modern",
+            "lexicon": "words",
+            "arms": ["switched"],
+            "labelling": {"batch_size": 16, "learning_rate": 0.001, "max_length": 48},
+            "scores": {"samples": 40},
+        },
         "chosen": {
             "task": "labelling",
             "corpus": "both",
@@ -70,6 +88,9 @@ def done(tmp_path_factory):
     for name, sentences in (("en.train.conllu", 300), ("de.test.conllu", 200)):
         text = "\n".join(read_lines(TREEBANK / f"{name}.xz")).split("\n\n")[:sentences]
         (folder / name).write_text("\n\n".join(text) + "\n\n", encoding="utf-8")
+    (folder / "words.tsv").write_text("the\tdie\nand\tund\nof\tvon\nin\tin\nto\tzu\n", encoding="utf-8")
+    (folder / "tiny").mkdir()
+    tiny_encoder(folder / "tiny", "modernbert")
     snakemake(folder, "--configfile", str(ROOT / "config.yaml"), write_config(folder, CONTENT), "--cores", "2")
     return folder / "results"
 
@@ -80,6 +101,15 @@ def test_the_encoder_is_pretrained_here_and_finetuned(done):
     reports = {arm: read_json(done / f"runs/tags/{arm}/seed1/finetune/training.json") for arm in ARMS}
     assert {arm: report["from_scratch"] for arm, report in reports.items()} == {"finetune": False, "scratch": True}
     assert {report["start"] for report in reports.values()} == {"results/backbones/encoder/model"}
+
+
+def test_an_encoder_that_no_entry_names_is_trimmed_and_learns_from_switched_words(done):
+    backbone = read_json(done / "backbones/modern/backbone.json")
+    assert backbone["family"] == "modernbert" and backbone["vocabulary"] < backbone["vocabulary_before_trimming"]
+    report = read_json(done / "runs/found/switched/seed1/finetune/training.json")
+    assert report["settings"]["codeswitch"]["noise"]["rate"] == 0.5 and report["start"] == "results/backbones/modern/model"
+    given = [line.split(" ") for line in read_lines(done / "runs/found/switched/seed1/predictions/de.hyp")]
+    assert given and {tag for tags in given for tag in tags} <= set(TAGS)
 
 
 def test_epochs_are_chosen_on_dev_text_in_both_languages_of_the_training_text(done):
