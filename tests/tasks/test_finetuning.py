@@ -17,16 +17,11 @@ from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.noise.spans import Noise
 from workflow_scripts.stage import read_json
 from workflow_scripts.tasks import labelling
-<<<<<<< HEAD
 from workflow_scripts.tasks.finetuning import Batches, Told, phase_settings
+from workflow_scripts.tasks.head import switched_examples
 from workflow_scripts.tasks.head_settings import HeadSettings
 from workflow_scripts.tasks.labelling import LABELLING, Labelling
-=======
-from workflow_scripts.tasks.finetuning import Batches, HeadSettings, Told, phase_settings
-from workflow_scripts.tasks.head import switched_examples
-from workflow_scripts.tasks.labelling import LABELLING, Labelling
-from workflow_scripts.text.examples import Example, LabelledSource
->>>>>>> ba2eea0 (Words of text with labels are switched while a head learns (switch), whatever has the label)
+from workflow_scripts.text.examples import Example
 from workflow_scripts.text.labelled import Labelled, main
 from workflow_scripts.text.labelled_source import LabelledSource
 from workflow_scripts.training import choice

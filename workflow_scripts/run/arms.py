@@ -17,11 +17,7 @@ from workflow_scripts.config.phases import Phase
 from workflow_scripts.evidence.trivial import Kind
 from workflow_scripts.models.templates import USUAL as USUAL_TEMPLATE
 from workflow_scripts.models.templates import Templates
-<<<<<<< HEAD
-=======
 from workflow_scripts.noise.codeswitch import CodeSwitch
-from workflow_scripts.run.config import Config, backbones_used
->>>>>>> ba2eea0 (Words of text with labels are switched while a head learns (switch), whatever has the label)
 from workflow_scripts.run.inputs import Wildcards, as_json, plugin_inputs, templates_of, writing_plugins
 from workflow_scripts.run.uses import backbones_used
 from workflow_scripts.stage import InputError, resource
