@@ -43,9 +43,9 @@ class Phase:
     """In the task phase of an arm that trains nothing: how many pairs of the training text stand before each source that a decoder is
     asked for, drawn by the seed. The arm is this phase alone; an arm without a phase (`prompted: []`) is one with 0."""
     switch: Share | None = None
-    """In the task phase: the share of words that the lexicon switches, anew in each epoch; spans are those of the experiment's `codeswitch`.
-    Of a translation the source's, as mRASP's random aligned substitution does; of a text with labels its own, as CoSDA-ML does (Qin et al.
-    2020). None are by default."""
+    """In the task phase: the share of words that the lexicon switches, anew in each epoch; spans are those of the experiment's
+    `codeswitch`. Of a translation the source's, as mRASP's random aligned substitution does; of a text with labels its own, as CoSDA-ML
+    does (Qin et al. 2020). None are by default."""
     backbone: str | None = None
     """In an arm's first phase: name of the backbone that the arm starts from; the experiment's if none is named."""
     generator: Annotated[str, registry.Named("generator")] = USUAL
