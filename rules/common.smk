@@ -188,7 +188,7 @@ def preflight():
     from workflow_scripts.run.preflight import look_at, tell
 
     try:
-        shared = workflow.global_resources.get("gpu", 1)
+        shared = workflow.global_resources["gpu"] if "gpu" in workflow.global_resources else 1
         tell(look_at(CONFIG, *requested(), at_once=int(getattr(shared, "value", shared))))
     except InputError as error:
         sys.exit(f"error: {error}")

@@ -80,6 +80,7 @@ NOT_TRIED = {
     "hf download": "is a download",
     "tail -f": "never ends",
     "pgrep -af": "looks at other processes",
+    "snakemake --cores all --configfile config/real-encoder.yaml": "needs data by hand; tests/workflow/test_recipes.py plans it",
     "apptainer build": "is a download",
     "apptainer run": "needs the container",
     "conda env create": "is a download",

@@ -280,7 +280,7 @@ def test_the_schema_has_the_names_of_noises(tmp_path):
         return _adapter().json_schema()["$defs"]["Phase"]["properties"]["data"]["enum"]
 
     noises = ["codeswitch", "mask", "random", "plain_text", "released"]
-    objectives = ["denoising", "mlm", "next_piece", "translation", "veco"]
+    objectives = ["denoising", "mlm", "next_piece", "translation", "veco", "span-corruption"]
     assert names() == [*noises, *objectives, "task"]
     registry.load_plugins([written(tmp_path / "mine.py")])
     assert names() == [*noises, "same", *objectives, "task"]

@@ -7,6 +7,7 @@
 The README is the first page. Links have the form that works on GitHub as well.
 """
 
+import argparse
 import os
 import re
 import shutil
@@ -112,7 +113,9 @@ def contents(part: str, names: list[str]) -> str:
 
 
 if __name__ == "__main__":
+    command = argparse.ArgumentParser(prog="python -m docs.site", description="Build the documentation's site.")
+    command.add_argument("output", type=Path, help="the folder to write; its earlier content is replaced")
     try:
-        main(Path(sys.argv[1]))
+        main(command.parse_args().output)
     except InputError as reason:
         sys.exit(f"error: {reason}")

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from workflow_scripts.device import pick_device
+from workflow_scripts.device import pick_device, without_gradients
 from workflow_scripts.models.decoding import Decoding, Translate, longest_source
 from workflow_scripts.models.engine import loaded, register_engine
 from workflow_scripts.models.families import longest_output
@@ -135,7 +135,7 @@ class Probe(NamedTuple):
     """Of the probability of each piece at each place (places × vocabulary)."""
 
 
-@torch.no_grad()
+@without_gradients
 def probe(network: Any, codec: Codec) -> Probe:
     """What a decoder makes of a prompt before it is converted, which takes it to pieces."""
     (source,) = codec.pieces(codec.behind_blank(["One sentence in another language."]), 64)

@@ -13,6 +13,7 @@ import torch
 from safetensors import SafetensorError
 
 from workflow_scripts import registry
+from workflow_scripts.device import without_gradients
 from workflow_scripts.models.families import Family, decoder_depth, family_of, say_family, titles
 from workflow_scripts.models.folders import check_folder, check_weights
 from workflow_scripts.models.structure import Dropouts, dropouts_in, matrices_of, place_of_layers
@@ -295,7 +296,7 @@ def head_states(network: PreTrainedModel, states: torch.Tensor) -> torch.Tensor:
     return through(network, states) if through else states
 
 
-@torch.no_grad()
+@without_gradients
 def makes_scores_of_states(network: PreTrainedModel) -> bool:
     """Whether a piece's score is the output layer's product alone: some decoders cap it (Gemma 2) or scale it (Cohere, Granite)."""
     if not family_of(network.config).causal:

@@ -149,7 +149,7 @@ def _is_within(study: Study, shorter: str, longer: str) -> bool:
 
 def _other(study: Study, arm: str) -> str:
     """What is asked of an arm that learns nothing before the task."""
-    if study.arms[arm][-1].untrained:
+    if any(phase.untrained for phase in study.arms[arm]):
         return "untrained"
     drawn, baseline = (any(phase.start == "scratch" for phase in study.arms[one]) for one in (arm, study.baseline))
     return "scratch" if drawn and not baseline else "other"

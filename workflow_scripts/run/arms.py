@@ -421,7 +421,7 @@ def finetuning_settings(config: Config, w: Wildcards) -> str:
     data = {"language": config.labelled[corpus].language, "epochs": epochs, **{key: codes for key, codes in languages.items() if codes}}
     if task.named:
         data[task.named] = config.labelled[corpus].labels
-    # not named where nothing is switched, but for classification, so that models of before are not trained anew
-    if (switching := _switching(config, w)) or experiment.head == "classification":
+    # not named where nothing is switched, but of heads that could be before, so that their models are not trained anew
+    if (switching := _switching(config, w)) or "switch_while_finetuning" in chosen:
         data["codeswitch"] = dataclasses.asdict(switching) if switching else None
     return json.dumps({**data, experiment.head: chosen}, ensure_ascii=False)

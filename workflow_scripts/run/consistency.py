@@ -42,8 +42,9 @@ def problems(config: Config) -> Iterator[str]:
         *_file_problems(config),
         *_backbone_problems(config),
         *_experiment_problems(config),
-        *arm_checks.bridge_problems(config),
     ]
+    # what phases before the task read follows from experiments that are sound
+    found = found or [*arm_checks.bridge_problems(config)]
     yield from found or [*_analysis_problems(config), *transfers.problems(config)]
 
 
