@@ -208,9 +208,9 @@ def test_files_are_where_the_contract_says(done):
     trivial = results / "runs/tiny/trivial/seed0"
     assert (trivial / "pages.hyp").read_bytes() == (results / "corpora/tiny.en-de/test/pages.de").read_bytes()
     copied = read_json(trivial / "pages.scores.json")["metrics"]["BLEU"]["value"]
-    assert f'<th scope="row">a copy of the source, without a model</th><td>{copied:.2f}</td>' in (results / "report.html").read_text(
-        encoding="utf-8"
-    )
+    assert f'<th scope="row">a copy of the source, without a model</th><td class="n">{copied:.2f}</td>' in (
+        results / "report.html"
+    ).read_text(encoding="utf-8")
     assert read_json(results / "backbones/tiny/backbone.json")["provenance"]["versions"]["torch"]
     assert not list(results.rglob("*.part"))
     assert all(path.stat().st_size for path in (results / "benchmarks").rglob("*.tsv"))
