@@ -87,3 +87,9 @@ def test_times_in_words():
 @pytest.mark.parametrize("said", ["a\n──── 1 job failed ────\nb\n\nWhat is finished stays, and so on.\nc\n", "x\n\ny\n"])
 def test_the_reason_is_the_digest_or_the_last_lines(said):
     assert lines.reason(said) in ("──── 1 job failed ────\nb\n\nWhat is finished stays, and so on.", "x\ny")
+
+
+def test_more_seeds_stand_beside_what_was_given():
+    given = ["--cores", "all", "--config", "arms={csr: [a b]}"]
+    assert lines.with_seeds(given) == ["--cores", "all", "--config", "run={seeds: [1, 2, 3]}", "arms={csr: [a b]}"]
+    assert lines.with_seeds(["--cores", "2"])[-2:] == ["--config", "run={seeds: [1, 2, 3]}"]

@@ -1,6 +1,7 @@
 """lines: what `progress` says before a run, every minute, and at its end. It needs the standard library alone."""
 
 import re
+import shlex
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -79,8 +80,17 @@ def next_steps(row: dict[str, str], arguments: Sequence[str]) -> Iterator[str]:
     """What to do after a run."""
     if row["seeds"] == "1" and not any(word.startswith("run=") for word in arguments):
         yield "Next:       two more seeds tell whether another training gives the same, in twice this time:"
-        yield f"            snakemake {' '.join(arguments)} --config 'run={{seeds: [1, 2, 3]}}'"
+        yield f"            snakemake {shlex.join(with_seeds(arguments))}"
     yield "Your text:  README.md, “Your own data”"
+
+
+def with_seeds(arguments: Sequence[str]) -> list[str]:
+    """The arguments with two more seeds. Of several `--config`, Snakemake takes the last alone, so what is there is added to."""
+    more = "run={seeds: [1, 2, 3]}"
+    if "--config" not in arguments:
+        return [*arguments, "--config", more]
+    at = list(arguments).index("--config") + 1
+    return [*arguments[:at], more, *arguments[at:]]
 
 
 def rounded(seconds: float) -> str:
