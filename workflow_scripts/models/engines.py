@@ -200,9 +200,9 @@ def convert(model: Path, codec: Codec, folder: Path) -> Probe | None:
 
     The converter takes the network and the vocabulary as they are here: weights are checked, and embeddings without a piece are left out
     (`networks.without_filler`). It counts on a piece for each id; where a tokenizer leaves an id out, one is made up that is never written
-    (`made_up_pieces`). Two entries of its `config.json` are set here: the decoder's first token, which is `</s>` or, where a
-    family's decoder starts with the tag alone, none, as the target prefix gives the tag; and a tokenizer
-    without a start token (mBART-50's) would leave a null that CTranslate2 cannot read.
+    (`made_up_pieces`). Entries of its `config.json` are set here: the decoder's first token, which is `</s>` or, where a family's decoder
+    starts with the tag alone, none, as the target prefix gives the tag; and special tokens that a tokenizer lacks (mBART-50's has no start,
+    a byte-level one nothing unknown), which would leave a null that CTranslate2 cannot read.
     """
     from ctranslate2.converters import TransformersConverter
 
@@ -232,15 +232,13 @@ def convert(model: Path, codec: Codec, folder: Path) -> Probe | None:
     file = folder / "config.json"
     config = json.loads(file.read_text(encoding="utf-8"))
     config["bos_token"] = config.get("bos_token") or "<s>"
-    if converter.known:
-        # which are not there in byte-level vocabularies, and may not be null either
-        config |= {name: config.get(name) or codec.tokenizer.eos_token for name in ("unk_token", "eos_token")}
-        file.write_text(json.dumps(config), encoding="utf-8")
-        return converter.known
-    first = codec.tokenizer.convert_ids_to_tokens(codec.start) if codec.start is not None else None
-    config["decoder_start_token"] = codec.tokenizer.eos_token if codec.form.starts_with_end else first
+    if codec.form.causal:
+        config |= {name: config.get(name) or tokenizer.eos_token for name in ("unk_token", "eos_token")}
+    else:
+        first = tokenizer.convert_ids_to_tokens(codec.start) if codec.start is not None else None
+        config["decoder_start_token"] = tokenizer.eos_token if codec.form.starts_with_end else first
     file.write_text(json.dumps(config), encoding="utf-8")
-    return None
+    return converter.known
 
 
 register_engine("huggingface", with_huggingface, label="generate", ranks=True)

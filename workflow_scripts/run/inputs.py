@@ -22,7 +22,7 @@ from workflow_scripts.evidence.trivial import TRIVIAL
 from workflow_scripts.lexicon.lexicon import ALIGNED_PAIRS
 from workflow_scripts.models.decoding import Decoding
 from workflow_scripts.models.families import family_of
-from workflow_scripts.models.templates import USUAL, Templates
+from workflow_scripts.models.templates import Templates
 from workflow_scripts.names import instead
 from workflow_scripts.run import analyses
 from workflow_scripts.run.uses import backbones_used, data_file, data_used, translators
@@ -485,7 +485,7 @@ def loaded_for(config: Config, w: Wildcards) -> str:
     given = ["--keep-head"] if keeps_head(config, w.backbone) else []
     users = [config.experiments[name] for name in backbone_users(config, w.backbone)] if config.backbones[w.backbone].trim else []
     own = {template for each in users if (used := templates_of(each)) for template in (used.task, used.restore)}
-    if found := sorted(own - {"", USUAL, Templates.restore}):
+    if found := sorted(own - {"", Templates.restore}):
         given += ["--templates", *found]
     return shlex.join(given)
 

@@ -100,7 +100,7 @@ class Task(registry.Entry):
     templates: tuple[str, ...] = ()
     """Folders of templates that are used instead of the general ones where they have a template for a part; the first that has one."""
     template: str = ""
-    """Of a task that answers text: how a decoder is asked for it (`models.templates`)."""
+    """Of a task that answers text: how a decoder is asked for it, if not as for a translation (`models.templates`)."""
     measure: Callable[[Any, Any], Measure] | None = None
     """Of a task that answers no text: settings of an experiment, and its text → what its scores are called."""
     score_names: dict[str, str] = field(default_factory=dict)

@@ -482,7 +482,6 @@ TRANSLATION = Task(
         "outputs": "translations",
     },
     parts=PARTS,
-    template="{source_language}: {source}\n{target_language}:",
 )
 register_task(TRANSLATION)
 SUMMARISATION = replace(

@@ -15,7 +15,7 @@ from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.models.templates import Templates
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.stage import InputError
-from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.files import lockstep
 from workflow_scripts.training.curve import handed_on, score_key
 from workflow_scripts.training.job import Job, finish
 from workflow_scripts.training.looks import dev_loss, dev_score
@@ -44,9 +44,9 @@ def ask(
     codec = load_codec(job.start, documents)
     if shots and not codec.form.causal:
         raise InputError(f"shots: {job.start} is a model of the family {codec.form.title}, which reads no examples; set shots: 0")
-    drawn = np.random.default_rng(job.seed).permutation(sum(1 for _ in read_lines(pairs[0])))[:shots].tolist()
-    sides = [[lines[place] for place in drawn] for lines in (list(read_lines(path)) for path in pairs)]
-    codec.templates = replace(templates, examples=list(zip(*sides, strict=True)))
+    known = [(source, answer) for _, source, answer in lockstep(*pairs)]
+    drawn = np.random.default_rng(job.seed).permutation(len(known))[:shots].tolist()
+    codec.templates = replace(templates, examples=[known[place] for place in drawn])
     rounds, dev = read(codec)
     network: Any = load_model(job.start, settings, job.seed)
     network.to(pick_device(settings.device))

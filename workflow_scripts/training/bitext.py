@@ -5,7 +5,7 @@ proportion to n^(1/T). With T = 1 each pair comes equally often, with a large T 
 T = 2, Tang et al. (2020, mBART-50) the directions many-to-many, many-to-one and one-to-many.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -18,6 +18,7 @@ from workflow_scripts.text.files import lockstep, read_lines
 from workflow_scripts.training.flat import Lines, Rows, same_choice
 
 if TYPE_CHECKING:
+    from workflow_scripts.models.batches import Row
     from workflow_scripts.models.templates import Frame
     from workflow_scripts.models.tokenisation import Codec
     from workflow_scripts.training.too_long import Kept, Room
@@ -171,21 +172,16 @@ class SampledPairs:
     def epoch(self, number: int) -> Rows:
         """The rows of an epoch."""
         chosen = drawn(self._sizes, self._temperature, self._seed, number)
-        if self._frames:
-            joined = [
-                self._frames[way].row(one.read[way[0]][pair], one.labels[way[1]][pair])
-                for one, ways, pairs in zip(self._corpora, self._ways, chosen, strict=True)
-                for pair in pairs
-                for way in ways
-            ]
-            return Rows(*(Lines.of(row[which] for row in joined) for which in (0, 1)))
+        return Rows.of(
+            self._row(one, way, pair)
+            for one, ways, pairs in zip(self._corpora, self._ways, chosen, strict=True)
+            for pair in pairs
+            for way in ways
+        )
 
-        def side(which: int) -> Iterator[Sequence[int]]:
-            for one, ways, pairs in zip(self._corpora, self._ways, chosen, strict=True):
-                ids = one[which]  # what is read, or the labels
-                yield from (ids[way[which]][pair] for pair in pairs for way in ways)
-
-        return Rows(Lines.of(side(0)), Lines.of(side(1)))
+    def _row(self, one: Pairs, way: tuple[str, str], pair: int) -> "Row":
+        read, labels = one.read[way[0]][pair], one.labels[way[1]][pair]
+        return self._frames[way].row(read, labels) if self._frames else (read, labels)
 
     def lengths(self, number: int) -> np.ndarray | None:
         """The pieces of each row, on its longer side, which both directions share; of a decoder its rows tell."""

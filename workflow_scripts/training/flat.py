@@ -38,7 +38,7 @@ class Lines(Sequence[array]):
         for ids in lines:
             flat.extend(ids)
             lengths.append(len(ids))
-        return cls(np.frombuffer(flat, np.int32) if flat else np.zeros(0, np.int32), np.cumsum(np.frombuffer(lengths, np.int64)))
+        return _lines(flat, lengths)
 
     def __len__(self) -> int:
         return len(self.before) - 1
@@ -60,6 +60,11 @@ class Lines(Sequence[array]):
         """The lines of which `mask`, a truth value for each, says so."""
         lengths = self.lengths()
         return Lines(self.flat[np.repeat(mask, lengths)], np.cumsum([0, *lengths[mask]]))
+
+
+def _lines(flat: array, lengths: array) -> Lines:
+    """The ids of all lines, and the length of each behind a 0, as `Lines`."""
+    return Lines(np.frombuffer(flat, np.int32) if flat else np.zeros(0, np.int32), np.cumsum(np.frombuffer(lengths, np.int64)))
 
 
 def encoded(encode: Callable[[list[str]], list[list[int]]], lines: Iterable[str]) -> Lines:
@@ -101,6 +106,16 @@ class Rows(_Held):
 
     def __init__(self, read: Lines, labels: Lines):
         self.sides = read, labels
+
+    @classmethod
+    def of(cls, rows: "Iterable[Row]") -> "Rows":
+        """The same rows, one behind the other on each side. They are gone through once."""
+        sides = (array("i"), array("i")), (array("q", [0]), array("q", [0]))
+        for row in rows:
+            for flat, lengths, ids in zip(*sides, row, strict=True):
+                flat.extend(ids)
+                lengths.append(len(ids))
+        return cls(*map(_lines, *sides))
 
     def __len__(self) -> int:
         return len(self.sides[0])

@@ -32,7 +32,7 @@ from workflow_scripts.models.veco import has_cross_attention
 from workflow_scripts.stage import InputError, processes, read_json
 from workflow_scripts.training.checkpoints import Deadline
 from workflow_scripts.training.curve import LOSS_ONLY, judge, score_key
-from workflow_scripts.training.flat import Lines, Rows
+from workflow_scripts.training.flat import Rows
 from workflow_scripts.training.looks import DEV_TOKENS, score_of_texts
 from workflow_scripts.training.loop import fit, parts_of
 from workflow_scripts.training.rows import Batches, Dev, Rounds, in_parts
@@ -64,8 +64,7 @@ class WithRoom(Rounds):
         return self._kept
 
     def _with_room(self, rows: Iterable[Row], counts: Counter[str]) -> Rows:
-        kept = [row for given in rows if (row := self._admit(given, counts))]
-        return Rows(*(Lines.of(row[side] for row in kept) for side in (0, 1)))
+        return Rows.of(row for given in rows if (row := self._admit(given, counts)))
 
 
 def none_left_out() -> Counter[str]:

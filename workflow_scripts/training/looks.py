@@ -57,12 +57,11 @@ def dev_loss(network: PreTrainedModel, codec: Codec, dev: list[Dev], precision: 
 @torch.no_grad()
 def dev_score(network: PreTrainedModel, codec: Codec, dev: Dev, settings: Training) -> float | None:
     """BLEU or ROUGE-L of greedy translations of the first dev sentences; None if the metric's library or tokeniser is missing."""
-    # a summary is far shorter than its document
     chosen = dev.rows[: settings.bleu_sentences]
-    # and a prompt may be longer than any answer
-    written = [sum(label >= 0 for label in row[1]) if codec.form.causal else len(row[1]) for row in chosen]
-    longest = {"max_length": max(written) + 10} if codec.documents or codec.form.causal else {}
     sources = [prompt_of(row) if codec.form.causal else row[0] for row in chosen]
+    longest = {}
+    if codec.documents or codec.form.causal:  # a summary is far shorter than its document, and an answer than a prompt with examples
+        longest = {"max_length": max(sum(label != -100 for label in labels) for _, labels in chosen) + 10}
 
     def greedy(sources: list[Sequence[int]], tokens: int) -> list[str]:
         return generate(network, codec, sources, dev.language, beam_size=1, tokens=tokens, **longest)

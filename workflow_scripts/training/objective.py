@@ -145,7 +145,7 @@ class MadeRows(NamedTuple):
 
     def rows(self, lines: list[str], language: str, codec: "Codec", draw: np.random.Generator) -> Any:
         """The rows of lines, as two large arrays."""
-        from workflow_scripts.training.flat import Lines, Rows
+        from workflow_scripts.training.flat import Rows
 
         given = {"lines": lines, "language": language, "codec": codec, "draw": draw}
         given |= {"max_length": self.max_length, "settings": self.settings}
@@ -168,7 +168,7 @@ class MadeRows(NamedTuple):
                 raise InputError(f"{called} made a row of {size} pieces; max_length is {self.max_length}, and 1 the least ({line!r})")
             if wrong := next((each for each in (*read, *labels) if each >= len(codec.tokenizer) or (each < 0 and each != _NOTHING)), None):
                 raise InputError(f"{called} used the piece {wrong}; the vocabulary has {len(codec.tokenizer)} ({line!r})")
-        return Rows(Lines.of(read for read, _ in made), Lines.of(labels for _, labels in made))
+        return Rows.of(made)
 
 
 def _material(make: MadeRows, train: Text, dev: Text, seed: int, folder: Path, own: Any) -> Material:

@@ -251,8 +251,7 @@ def rows_of(codec: Codec, sides: Sequence[Lines], languages: tuple[str, str], ki
     if not codec.form.causal:
         return Rows(*sides)
     frame = codec.frame(languages, kind)
-    rows = [frame.row(read, labels) for read, labels in zip(*sides, strict=True)]
-    return Rows(*(Lines.of(row[side] for row in rows) for side in (0, 1)))
+    return Rows.of(frame.row(read, labels) for read, labels in zip(*sides, strict=True))
 
 
 T = TypeVar("T")
