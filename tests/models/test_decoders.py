@@ -1,5 +1,7 @@
 """Models that are a decoder alone: from their rows to their hypotheses, by both engines, with few weights trained."""
 
+import json
+
 import pytest
 import torch
 from phases import TINY, finetune, phase_files
@@ -73,6 +75,28 @@ def test_a_decoder_works_from_its_rows_to_its_hypotheses(kind, text, tmp_path):
     assert sentence_vectors(network, codec.pad, rows).shape == (3, 3, 32)
     alone = pooled(half, rows[:1], ["text", "last"], 64)
     assert torch.allclose(pooled(half, rows, ["text", "last"], 4096)[:, :, :1], alone, atol=1e-4)
+
+
+@pytest.mark.parametrize("chat", [False, True])
+def test_engines_end_an_answer_at_the_same_pieces(chat, text, tmp_path):
+    start = small_decoder(tmp_path, "qwen3", chat=True)
+    finetune(text, start, tmp_path, SETTINGS, templates=json.dumps({"chat": chat}))
+    model = tmp_path / "model"
+    codec, lines = load_codec(model), manual_pairs(12)[0]
+    network = load_network(model, "text", dropout=0.0, attention_dropout=0.0, seed=1).eval()
+    # the model's own settings name one more end: a piece that it writes in the middle of an answer
+    prompt = torch.tensor(codec.asked(codec.pieces(codec.behind_blank(lines[:1]), 99), ("de", "en")))
+    middle = int(network.generate(prompt, max_new_tokens=12, do_sample=False)[0, prompt.shape[1] + 3])
+    long = written(model, lines, beam_size=1)
+    settings = model / "generation_config.json"
+    settings.write_text(json.dumps({**read_json(settings), "eos_token_id": [codec.tokenizer.eos_token_id, middle]}), encoding="utf-8")
+    found = [written(model, lines, beam_size=1, engine=engine) for engine in ("huggingface", "ctranslate2")]
+    assert found[0] == found[1]
+    assert len(found[0][0]) < len(long[0]) and long[0].startswith(found[0][0])
+    # what it is trained to end with is among them: in a chat the end of its turn
+    end = codec.tokenizer.convert_tokens_to_ids("<|end|>") if chat else codec.tokenizer.eos_token_id
+    network = load_network(model, "text", dropout=0.0, attention_dropout=0.0, seed=1)
+    assert {end, middle} <= {*codec.ends(network)}
 
 
 def test_padding_before_a_prompt_changes_nothing(tmp_path):

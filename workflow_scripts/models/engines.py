@@ -22,7 +22,7 @@ from workflow_scripts.models.decoding import Decoding, Translate, longest_source
 from workflow_scripts.models.engine import loaded, register_engine
 from workflow_scripts.models.families import longest_output
 from workflow_scripts.models.search import Hypothesis, beam_search
-from workflow_scripts.models.templates import Templates, ends_of
+from workflow_scripts.models.templates import Templates
 from workflow_scripts.models.tokenisation import Codec, ids_needed
 from workflow_scripts.stage import InputError, in_one_line
 
@@ -75,7 +75,8 @@ def with_ctranslate2(model: Path, codec: Codec, threads: int, settings: Decoding
         }
         if known:
             check_converted(loaded, known, model)
-            write = partial(continued_by, loaded, codec, searched | {"min_length": settings.min_length, "max_length": longest})
+            lengths: dict[str, Any] = {"min_length": settings.min_length, "max_length": longest, "end_token": known.ends}
+            write = partial(continued_by, loaded, codec, searched | lengths)
         else:
             lengths = {"min_decoding_length": settings.min_length, "max_decoding_length": longest}
             write = partial(translated_by, loaded, codec, searched | lengths)
@@ -108,7 +109,6 @@ def continued_by(
     results = loaded.generate_batch(
         [codec.tokenizer.convert_ids_to_tokens(row) for row in rows],
         suppress_sequences=[[piece] for piece in made_up_pieces(codec)] or None,
-        end_token=ends_of(codec.tokenizer),
         return_end_token=True,  # a piece with a line break may begin with the last of the answer
         include_prompt_in_result=False,
         num_hypotheses=n_best,
@@ -133,6 +133,8 @@ class Probe(NamedTuple):
     pieces: list[str]
     logarithms: torch.Tensor
     """Of the probability of each piece at each place (places × vocabulary)."""
+    ends: list[int]
+    """The ids at which an answer ends (`Codec.ends`)."""
 
 
 @without_gradients
@@ -142,7 +144,7 @@ def probe(network: Any, codec: Codec) -> Probe:
     # longer ones do not fit into the attention's window of some models
     ids = replace(codec, templates=Templates()).frame(("en", "de")).prompt(source)[:32]
     pieces = codec.tokenizer.convert_ids_to_tokens(ids)
-    return Probe(pieces, network(torch.tensor([ids])).logits[0].float().log_softmax(-1))
+    return Probe(pieces, network(torch.tensor([ids])).logits[0].float().log_softmax(-1), codec.ends(network))
 
 
 def check_converted(loaded: Any, known: Probe, model: Path) -> None:

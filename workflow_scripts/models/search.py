@@ -12,7 +12,6 @@ import torch
 from workflow_scripts.device import without_gradients
 from workflow_scripts.models.families import longest_output
 from workflow_scripts.models.products import quick_products
-from workflow_scripts.models.templates import ends_of
 from workflow_scripts.models.tokenisation import Codec
 
 if TYPE_CHECKING:
@@ -55,8 +54,7 @@ def beam_search(
     positions = longest_output(network.config)
     translations: list[list[Hypothesis]] = [[] for _ in rows]
     translate: Any = network.generate
-    own = network.generation_config.eos_token_id
-    ends = {"eos_token_id": ends_of(codec.tokenizer, own if isinstance(own, list) else [own])} if codec.form.causal else {}
+    ends = {"eos_token_id": codec.ends(network)} if codec.form.causal else {}
     for chosen, batch in padded_batches(rows, tokens, codec, network.device):
         with without_penalties_of_its_own(network):
             output = translate(

@@ -18,7 +18,17 @@ from workflow_scripts import registry
 from workflow_scripts.models.families import Family, config_of, family_of
 from workflow_scripts.models.folders import check_tokenizer
 from workflow_scripts.models.structure import special_tokens_around
-from workflow_scripts.models.templates import Frame, Templates, begin, first_line, frame_of, read_templates, without_masks, word_blank
+from workflow_scripts.models.templates import (
+    Frame,
+    Templates,
+    begin,
+    ends_of,
+    first_line,
+    frame_of,
+    read_templates,
+    without_masks,
+    word_blank,
+)
 from workflow_scripts.stage import InputError, in_one_line
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.words import BREAK, MASK, Segment, segment
@@ -113,6 +123,11 @@ class Codec:
     @property
     def _answer_end(self) -> int:
         return self.frame(("en", "en")).end
+
+    def ends(self, network: Any) -> list[int]:
+        """The ids at which a decoder ends its answer, whatever engine writes: its training's end, and those of the model's own settings."""
+        own = network.generation_config.eos_token_id
+        return ends_of(self.tokenizer, [self._answer_end, *(own if isinstance(own, list) else [own])])
 
     def within(self, ids: list[int], max_length: int) -> list[int]:
         """The pieces that a row of `max_length` has room for."""
