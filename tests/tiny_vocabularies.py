@@ -1,34 +1,17 @@
 """Tokenizers of the kinds that decoders have, learnt from a little of the manual, in the classes of the real ones."""
 
 import json
-from pathlib import Path
 
 from tiny_models import manual_pairs
 from tokenizers import AddedToken, Regex, Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from transformers import (
-    AutoModelForCausalLM,
-    BloomConfig,
-    Gemma3TextConfig,
-    LlamaConfig,
     PreTrainedTokenizerFast,
-    Qwen3Config,
-    set_seed,
 )
 from transformers.models.gemma.tokenization_gemma import GemmaTokenizer
 from transformers.models.qwen2.tokenization_qwen2 import PRETOKENIZE_REGEX, Qwen2Tokenizer
 
-SHAPE = {
-    "hidden_size": 32,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "num_key_value_heads": 1,
-    "head_dim": 16,
-    "intermediate_size": 64,
-    "max_position_embeddings": 256,
-}
 BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 UNUSED = [f"<unused{number}>" for number in range(20)]
-DECODERS = ("gemma", "qwen", "llama", "bloom")
 
 
 def decoder_tokenizer(kind: str):
@@ -70,22 +53,3 @@ def _learn(normaliser, cut, specials, alphabet):
     learnt.train_from_iterator((line for side in manual_pairs(300) for line in side), trainer)
     model = json.loads(learnt.to_str())["model"]
     return model["vocab"], [tuple(pair) for pair in model["merges"]]
-
-
-def small_decoder(folder: Path, kind: str) -> Path:
-    """A tiny decoder with random weights and the tokenizer of its kind, its embeddings padded as on the hub."""
-    tokenizer = decoder_tokenizer(kind)
-    ids = {f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in ("bos", "eos", "pad")}
-    about = {**SHAPE, **ids, "vocab_size": len(tokenizer) + 7}
-    config = {
-        "gemma": lambda: Gemma3TextConfig(**about, sliding_window=16, layer_types=["sliding_attention", "full_attention"]),
-        "qwen": lambda: Qwen3Config(**about, tie_word_embeddings=True),
-        "llama": lambda: LlamaConfig(**about),
-        "bloom": lambda: BloomConfig(**ids, vocab_size=about["vocab_size"], hidden_size=32, n_layer=2, n_head=2),
-    }[kind]()
-    set_seed(1)
-    network = AutoModelForCausalLM.from_config(config)
-    network.generation_config.eos_token_id = [tokenizer.eos_token_id, tokenizer.convert_tokens_to_ids("a")]
-    network.save_pretrained(folder / "model")
-    tokenizer.save_pretrained(folder / "model")
-    return folder / "model"
