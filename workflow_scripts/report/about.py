@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.report.study import Study
+from workflow_scripts.run.lines import in_words
 from workflow_scripts.run.processes import as_called
 from workflow_scripts.stage import ROOT, read_json
 
@@ -56,12 +57,6 @@ def time_of_more_seeds(results: Path, cost: list[dict[str, Any]]) -> str:
         return ""
     share = sum(row["seconds"] for row in cost if row["rule"] in OF_A_SEED) / cost[-1]["seconds"]
     return f"about {in_words(2 * share * seconds)}"
-
-
-def in_words(seconds: float) -> str:
-    """A time in minutes, or hours."""
-    minutes = max(1, round(seconds / 60))
-    return f"{minutes} minute{'s' * (minutes > 1)}" if minutes < 120 else f"{seconds / 3600:.1f} hours"
 
 
 def command(results: Path) -> str:

@@ -95,10 +95,13 @@ def with_seeds(arguments: Sequence[str]) -> list[str]:
 
 def rounded(seconds: float) -> str:
     """A time in words, no more exact than an estimate is."""
+    return in_words(seconds) if seconds < 36_000 else f"{seconds / 3600:.0f} hours"
+
+
+def in_words(seconds: float) -> str:
+    """A time in minutes, or hours."""
     minutes = max(1, round(seconds / 60))
-    if minutes < 120:
-        return f"{minutes} minute{'s' if minutes > 1 else ''}"
-    return f"{seconds / 3600:.1f} hours" if seconds < 36_000 else f"{seconds / 3600:.0f} hours"
+    return f"{minutes} minute{'s' * (minutes > 1)}" if minutes < 120 else f"{seconds / 3600:.1f} hours"
 
 
 def clock(seconds: float) -> str:
