@@ -32,6 +32,7 @@ def problems(config: Config) -> Iterator[str]:
 
     Analyses and transfers look into models of experiments, and are checked once everything else is sound.
     """
+    of_experiments = [*_experiment_problems(config)]
     found = [
         *_run_problems(config),
         *_seed_problems(config),
@@ -41,10 +42,10 @@ def problems(config: Config) -> Iterator[str]:
         *arm_checks.problems(config),
         *_file_problems(config),
         *_backbone_problems(config),
-        *_experiment_problems(config),
+        *of_experiments,
+        # which experiments are needed is known where all of them are sound
+        *([] if of_experiments else arm_checks.bridge_problems(config)),
     ]
-    # what phases before the task read follows from experiments that are sound
-    found = found or [*arm_checks.bridge_problems(config)]
     yield from found or [*_analysis_problems(config), *transfers.problems(config)]
 
 
