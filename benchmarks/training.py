@@ -54,7 +54,7 @@ def main(
 def sample(model: str, text: str, source: str, target: str, updates: int, tokens: int):
     """Codec, encoded pairs, which of them are trained on (the first `DEV` are the dev set), and rows of an update."""
     from workflow_scripts.models.tokenisation import load_codec
-    from workflow_scripts.training.flat import Rows
+    from workflow_scripts.training.ragged import Rows
     from workflow_scripts.training.rows import read_aligned
     from workflow_scripts.training.too_long import Room
 
@@ -111,10 +111,10 @@ def peer(model: str, text: str, source: str, target: str, updates: int, tokens: 
     """The stock loop, with length grouping."""
     from transformers import DataCollatorForSeq2Seq, Seq2SeqTrainer, Seq2SeqTrainingArguments, TrainerCallback
 
-    from workflow_scripts.training.looks import dev_loss
     from workflow_scripts.training.loop import load_model
     from workflow_scripts.training.rows import Dev
     from workflow_scripts.training.settings import Training
+    from workflow_scripts.training.validation import dev_loss
 
     counted: list[int] = []
     times: list[float] = []

@@ -1,7 +1,7 @@
 """Snakemake's own business: the checked configuration, wildcards, and how rules ask for what their jobs read.
 
 What a job reads and is told is decided in `run/inputs.py`, `run/arms.py`, `run/bridges.py`, `run/searches.py`, `run/analyses.py` and
-`run/transfers.py`; where files are, in `workflow_scripts/config/paths.py`.
+`run/transfer_comparisons.py`; where files are, in `workflow_scripts/config/paths.py`.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ from workflow_scripts.config import paths
 from workflow_scripts.config.analyses import layerwise
 from workflow_scripts.evidence.comet import Comet
 from workflow_scripts.names import instead
-from workflow_scripts.run import analyses, arms, bridges, inputs, searches, transfers, urgency
+from workflow_scripts.run import analyses, arms, bridges, inputs, searches, transfer_comparisons, urgency
 from workflow_scripts.run.config import check_folder, check_record, dumped, load
 from workflow_scripts.run.uses import missing_files
 from workflow_scripts.run.digest import digest

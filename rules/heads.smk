@@ -125,11 +125,11 @@ rule head_significance:
         "--seeds {params.seeds} {params.labels:q} --head {params.head:q} --settings {params.settings:q} > {log:q} 2>&1"
 
 
-# The models of several experiments against that of one, by the task's own tests (run/transfers.py).
+# The models of several experiments against that of one, by the task's own tests (run/transfer_comparisons.py).
 use rule head_significance as head_transfer with:
     input:
         unpack(of(arms.task_plugin)),
-        systems=of(transfers.folders),
+        systems=of(transfer_comparisons.folders),
         examples=of(arms.tested_examples),
     output:
         "results/runs/{experiment}/transfer.json",
@@ -138,4 +138,4 @@ use rule head_significance as head_transfer with:
     benchmark:
         "results/benchmarks/heads/{experiment}/transfer.tsv"
     params:
-        names=of(transfers.names),
+        names=of(transfer_comparisons.names),

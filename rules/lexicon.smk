@@ -34,7 +34,7 @@ rule lexicon:
     conda:
         "../envs/crossgap.yaml"
     params:
-        aligned=of(inputs.aligned),
+        aligned=of(inputs.aligner_flags),
         sources=lambda w, input: flags(input, "mapped_a", "mapped_b", "dictionary", "gold", "model"),
         settings=of(inputs.lexicon_settings),
     shell:

@@ -17,7 +17,7 @@ rule configuration:
 rule report:
     input:
         files=inputs.report_inputs(CONFIG),
-        transfers=transfers.results(CONFIG),
+        transfers=transfer_comparisons.results(CONFIG),
         configuration="results/configuration.json",
     output:
         html=report(

@@ -80,8 +80,8 @@ def finetune(folder: Path, out: Path, start: str = "model", languages: tuple[str
             ),
             "compute_type float16 on cpu: .*; set it to auto",
         ),
-        (lambda f, o: scores.aligned(f / "empty", f / "empty"), "empty are empty; decode again"),
-        (lambda f, o: scores.aligned(f / "short", f / "en"), "short has 9 lines, .*en 60; decode again"),
+        (lambda f, o: scores.parallel_lines(f / "empty", f / "empty"), "empty are empty; decode again"),
+        (lambda f, o: scores.parallel_lines(f / "short", f / "en"), "short has 9 lines, .*en 60; decode again"),
         (
             lambda f, o: representation.main(f / "model", f / "de", f / "short", o / "x.json", o / "x.npz", languages=("de", "en")),
             "short 9; they must be aligned",

@@ -18,7 +18,7 @@ import pytest
 import warm
 
 from workflow_scripts import folder_for_compiled, stage
-from workflow_scripts.limits import Positive, Share
+from workflow_scripts.number_types import Positive, Share
 from workflow_scripts.stage import InputError, _plain_flags, atomic, checksum, from_plain, provenance, read_json, said, write_json
 from workflow_scripts.text import corpus
 

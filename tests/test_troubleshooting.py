@@ -212,7 +212,9 @@ PROVOKED = {
     "device: cpu": without_gpu,
     "…: in use by …; wait for it to end, or stop it": two_at_one_phase,
     # results and plugins
-    "… has … lines, …; decode again": lambda folder: scores.aligned(written(folder, "h", ENGLISH[:5]), written(folder, "r", ENGLISH)),
+    "… has … lines, …; decode again": lambda folder: scores.parallel_lines(
+        written(folder, "h", ENGLISH[:5]), written(folder, "r", ENGLISH)
+    ),
     "…: is damaged (…); delete it, and run the same command again": lambda folder: read_json(written(folder, "x.json", b'{"a": ')),
     "results/ was made with another configuration, and Snakemake's record of it (.snakemake) is not here, so that nothing tells what must be "
     "made again; bring .snakemake from where the run was, take another folder (--directory), or make all anew (--forceall). To keep what is "

@@ -26,7 +26,7 @@ from typing import IO, Annotated, Any, Literal, Union, get_args, get_origin, get
 
 from workflow_scripts import registry
 from workflow_scripts.errors import InputError, Stopped
-from workflow_scripts.limits import Limits
+from workflow_scripts.number_types import Limits
 from workflow_scripts.storage import refused_file
 
 ROOT = Path(__file__).resolve().parent.parent

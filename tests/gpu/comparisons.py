@@ -149,7 +149,9 @@ def classifying(folder: Path, device: str) -> None:
         start,
         folder,
         block,
-        lambda here: classification.CLASSIFICATION.told(language="en", epochs=2, labels=["Writer", "Calc"], classification=here),
+        lambda here: classification.CLASSIFICATION.finetune_settings(
+            language="en", epochs=2, labels=["Writer", "Calc"], classification=here
+        ),
     )
     tables = [
         [line.split("\t") for line in read_lines(folder / place / "predictions/en.probabilities.tsv")] for place in ("reference", "device")
@@ -189,7 +191,7 @@ def tagging(folder: Path, device: str) -> None:
         small_encoder(folder, "bert"),
         text,
         block,
-        lambda here: labelling.LABELLING.told(language="en", epochs=2, labels=tags, labelling=here),
+        lambda here: labelling.LABELLING.finetune_settings(language="en", epochs=2, labels=tags, labelling=here),
     )
 
 
@@ -208,7 +210,7 @@ def marking(folder: Path, device: str) -> None:
         small_encoder(folder, "xlm-roberta"),
         text,
         block,
-        lambda here: answering.ANSWERING.told(language="en", epochs=2, answering=here),
+        lambda here: answering.ANSWERING.finetune_settings(language="en", epochs=2, answering=here),
     )
 
 
@@ -229,7 +231,7 @@ def grading(folder: Path, device: str) -> None:
         start,
         text,
         block,
-        lambda here: ranking.RANKING.told(language="en", epochs=2, grades=grades, ranking=here),
+        lambda here: ranking.RANKING.finetune_settings(language="en", epochs=2, grades=grades, ranking=here),
         labels=tuple(grades),
     )
 

@@ -29,15 +29,15 @@ from workflow_scripts.similarity import Similarities, neighbourhoods
 from workflow_scripts.stage import read_json
 from workflow_scripts.tasks.experiment import of_training
 from workflow_scripts.text.files import read_lines, write_lines
-from workflow_scripts.training.fitting import parts_that_fit, try_part
+from workflow_scripts.training.callbacks import Watch
 from workflow_scripts.training.graphs import recorder
 from workflow_scripts.training.launching import ON_ONE_NODE
 from workflow_scripts.training.loop import pick_loss, train
 from workflow_scripts.training.masks import known_masks
+from workflow_scripts.training.micro_batches import parts_that_fit, try_part
 from workflow_scripts.training.mixed_precision import mixed_precision
 from workflow_scripts.training.rows import Dev, split_batch
 from workflow_scripts.training.settings import Training
-from workflow_scripts.training.watching import Watch
 
 SHORT = {**SMALL_PHASE, "updates": 12, "evaluate_every": 6, "checkpoint": "last", "loss_every": 0}
 

@@ -19,10 +19,10 @@ from workflow_scripts.models.search import generate
 from workflow_scripts.models.templates import Templates, read_templates
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.training.looks import dev_loss
 from workflow_scripts.training.rows import Dev, aligned_dev
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.too_long import Room
+from workflow_scripts.training.validation import dev_loss
 
 SETTINGS = Training(**{**TINY, "updates": 2, "evaluate_every": 2, "checkpoint": "last", "label_smoothing": 0.0})
 LORA = {"kind": "lora", "rank": 4}

@@ -30,9 +30,9 @@ from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.models.trimming import trim
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text.languages import LANGUAGES
-from workflow_scripts.training.looks import dev_loss
 from workflow_scripts.training.rows import Dev
 from workflow_scripts.training.settings import Training
+from workflow_scripts.training.validation import dev_loss
 
 PLUGIN = Path("examples/plugins/umt5.py").resolve()
 

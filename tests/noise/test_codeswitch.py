@@ -8,7 +8,7 @@ from tiny_models import manual_pairs
 from workflow_scripts import registry
 from workflow_scripts.noise.candidates import Lookup
 from workflow_scripts.noise.codeswitch import CodeSwitch, main, one_sided, rows_of_pairs
-from workflow_scripts.noise.spans import Noise
+from workflow_scripts.noise.span_noise import Noise
 from workflow_scripts.noise.switching import find_words, match_case, replace_words, switch_lines, switch_words
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text import files

@@ -13,7 +13,7 @@ from workflow_scripts.noise import codeswitch
 from workflow_scripts.noise.candidates import Lookup
 from workflow_scripts.noise.codeswitch import CodeSwitch, main, switch_lines
 from workflow_scripts.noise.entry import PARAMETERS, noise
-from workflow_scripts.noise.spans import Noise
+from workflow_scripts.noise.span_noise import Noise
 from workflow_scripts.stage import read_json
 from workflow_scripts.text.words import fold, words_of
 

@@ -224,4 +224,4 @@ def test_preflight_knows_corpora_that_are_learnt_together_and_models_of_another_
 )
 def test_a_lexicon_says_how_many_pairs_are_aligned_only_where_that_is_not_the_usual_number(block, flags):
     config = load(changed("lexicons/unsupervised", block))
-    assert inputs.aligned(config, SimpleNamespace(lexicon="unsupervised")) == flags
+    assert inputs.aligner_flags(config, SimpleNamespace(lexicon="unsupervised")) == flags

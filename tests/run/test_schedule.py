@@ -12,7 +12,7 @@ from test_workflow import ROOT, TINY, lay_out, write_config
 from workflow_scripts.run import schedule
 from workflow_scripts.run.processes import PLUGIN, as_called, environment, logging_to
 from workflow_scripts.run.schedule import Job, Run, take, time_left
-from workflow_scripts.training.watching import Progress
+from workflow_scripts.training.callbacks import Progress
 
 
 def test_the_plan_of_the_pipeline_has_the_work_of_each_training_and_what_waits_for_what(tmp_path):

@@ -133,7 +133,7 @@ def test_a_header_of_text_for_retrieval_and_sides_that_are_one_language_are_told
     for name, header in (("right", False), ("right", True), ("wrong", True)):
         test = {"file": str(tmp_path / name), "columns": {"de": 1, "en": 2}, "languages": ["de", "en"], "header": header}
         raw["aligned"] = {"pairs": {"test": {"own": test}}}
-        said[name, header] = [each.said for each in text_findings.aligned(config.load(raw)) if each.verdict == "note"]
+        said[name, header] = [each.said for each in text_findings.retrieval_text(config.load(raw)) if each.verdict == "note"]
     (note,) = said["right", False]
     assert note == "line 1 looks like a header, 'Source' and 'English', and is read as a pair; set `header: true`, or delete it"
     assert said["right", True] == [] and said["wrong", True][0].startswith("the German text reads as English")

@@ -12,7 +12,7 @@ from transformers import AutoModelForQuestionAnswering
 from workflow_scripts.evidence import answers
 from workflow_scripts.evidence.average import AVERAGE, Significance
 from workflow_scripts.models.offsets import defuse_in_place, pieces_in_place
-from workflow_scripts.models.spans import best_spans
+from workflow_scripts.models.span_head import best_spans
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import answering
 from workflow_scripts.tasks.answering import ANSWERING, Answering, first_sentence, reader_of, score
@@ -171,7 +171,7 @@ def run(models, text, folder: Path, family: str, seed: int = 1, **changes) -> Pa
     chosen = Answering(**{"batch_size": 8, "learning_rate": 1e-3, "max_length": 64, "stride": 32, **changes})
     files = {"train": (text / "train.tsv",), "dev": (text / "dev.tsv",)}
     made = {"model": folder / "model", "curve": folder / "curve.tsv", "report": folder / "training.json"}
-    settings = ANSWERING.told(language="en", epochs=2, answering=chosen)
+    settings = ANSWERING.finetune_settings(language="en", epochs=2, answering=chosen)
     answering.finetune(Job(models[family], **made, checkpoints=folder / "checkpoints", seed=seed), **files, settings=settings)
     tables = (text / "en.tsv", text / "de.tsv")
     named = {"testsets": ("en", "de"), "languages": ("en", "de")}

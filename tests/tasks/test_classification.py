@@ -17,7 +17,7 @@ from tiny_models import MANUAL, small_encoder, small_model
 from workflow_scripts.evidence.average import Significance
 from workflow_scripts.noise.candidates import Lookup, Lookups
 from workflow_scripts.noise.codeswitch import CodeSwitch
-from workflow_scripts.noise.spans import Noise
+from workflow_scripts.noise.span_noise import Noise
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import classification
 from workflow_scripts.tasks.classification import CLASSIFICATION, Classification, predict
@@ -66,7 +66,7 @@ def tables(tmp_path_factory):
 
 def finetune(tables: Path, start: Path, out: Path, **changes):
     chosen = Classification(**{**SETTINGS, **changes.pop("classification", {})})
-    settings = CLASSIFICATION.told(
+    settings = CLASSIFICATION.finetune_settings(
         language="en", labels=LABELS, epochs=changes.pop("epochs", 2), classification=chosen, codeswitch=changes.pop("codeswitch", None)
     )
     outputs = [out / name for name in ("model", "curve.tsv", "training.json", "checkpoints")]

@@ -14,10 +14,10 @@ from tiny_models import small_encoder, small_model
 
 from workflow_scripts.noise.candidates import Lookup, Lookups
 from workflow_scripts.noise.codeswitch import CodeSwitch
-from workflow_scripts.noise.spans import Noise
+from workflow_scripts.noise.span_noise import Noise
 from workflow_scripts.stage import read_json
 from workflow_scripts.tasks import labelling
-from workflow_scripts.tasks.finetuning import Batches, Told, phase_settings
+from workflow_scripts.tasks.finetuning import Batches, FinetuneSettings, phase_settings
 from workflow_scripts.tasks.head import switched_examples
 from workflow_scripts.tasks.head_settings import HeadSettings
 from workflow_scripts.tasks.labelling import LABELLING, Labelling
@@ -25,9 +25,9 @@ from workflow_scripts.text.examples import Example
 from workflow_scripts.text.labelled import Labelled, main
 from workflow_scripts.text.labelled_source import LabelledSource
 from workflow_scripts.training import choice
+from workflow_scripts.training.callbacks import Diverged
 from workflow_scripts.training.choice import Choice
 from workflow_scripts.training.job import Job
-from workflow_scripts.training.watching import Diverged
 
 UPOS = ["ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X"]
 
@@ -67,13 +67,13 @@ def files(text: Path, model: Path, out: Path) -> dict:
     return {"start": model, "train": (text / "train.tsv",), "dev": (text / "dev.tsv",), **made}
 
 
-def finetune(settings: Told, start: Path, train: tuple[Path, ...], dev: tuple[Path, ...], lexicons=(), into=(), **made) -> None:
+def finetune(settings: FinetuneSettings, start: Path, train: tuple[Path, ...], dev: tuple[Path, ...], lexicons=(), into=(), **made) -> None:
     labelling.finetune(Job(start, **made), train=train, dev=dev, lexicons=lexicons, into=into, settings=settings)
 
 
-def told(epochs: int = 1, **changes) -> Told:
+def told(epochs: int = 1, **changes) -> FinetuneSettings:
     chosen = Labelling(**{"batch_size": 6, "learning_rate": 1e-3, "max_length": 64, **changes})
-    return LABELLING.told(language="en", labels=UPOS, epochs=epochs, labelling=chosen)
+    return LABELLING.finetune_settings(language="en", labels=UPOS, epochs=epochs, labelling=chosen)
 
 
 def weights(out: Path) -> dict[str, torch.Tensor]:

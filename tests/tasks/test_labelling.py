@@ -131,7 +131,7 @@ def test_the_decoder_has_read_a_word_when_it_is_tagged(models):
 
 
 def run(models, text, folder: Path, family: str, seed: int = 1, **changes) -> Path:
-    settings = LABELLING.told(
+    settings = LABELLING.finetune_settings(
         language="en", labels=UPOS, epochs=2, labelling=Labelling(batch_size=16, learning_rate=1e-3, max_length=64, **changes)
     )
     files = {"train": (text / "train.tsv",), "dev": (text / "dev.tsv",)}
@@ -232,7 +232,7 @@ def test_named_entities_are_judged_by_f1(models, tmp_path):
         Job(models["xlm-roberta"], *outputs),
         train=(tmp_path / "train.tsv",),
         dev=(tmp_path / "dev.tsv",),
-        settings=LABELLING.told(language="en", labels=tags, epochs=1, labelling=Labelling(max_length=64, learning_rate=1e-3)),
+        settings=LABELLING.finetune_settings(language="en", labels=tags, epochs=1, labelling=Labelling(max_length=64, learning_rate=1e-3)),
     )
     chosen = {"testsets": ("en",), "languages": ("en",), "settings": Labelling()}
     labelling.predict(tmp_path / "model", (tmp_path / "en.tsv",), tmp_path / "out", train=tmp_path / "train.tsv", **chosen)

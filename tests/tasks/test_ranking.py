@@ -59,7 +59,7 @@ def text(tmp_path_factory) -> Path:
 
 
 def finetuned(models, text, folder: Path, family: str, **changes) -> Path:
-    settings = RANKING.told(
+    settings = RANKING.finetune_settings(
         language="en", grades=GRADES, epochs=1, ranking=Ranking(batch_size=32, learning_rate=1e-3, max_length=48, **changes)
     )
     files = {"train": (text / "train.tsv",), "dev": (text / "dev.tsv",)}
@@ -137,7 +137,7 @@ def test_the_error_of_a_regression_is_that_of_the_grades():
 
 
 def test_scores_that_are_no_numbers_are_a_loss_that_stops_the_training(models, text, tmp_path):
-    settings = RANKING.told(language="en", grades=GRADES, epochs=1, ranking=Ranking(max_length=48, examples=8))
+    settings = RANKING.finetune_settings(language="en", grades=GRADES, epochs=1, ranking=Ranking(max_length=48, examples=8))
     job = Job(models["bert"], tmp_path / "model", tmp_path / "curve.tsv", tmp_path / "training.json", checkpoints=tmp_path / "checkpoints")
     made = prepare(RANKING, job, (text / "train.tsv",), (text / "dev.tsv",), settings)
     torch.nn.init.constant_(next(made.network.parameters()), math.nan)

@@ -11,16 +11,16 @@ import yaml
 
 from workflow_scripts import registry
 from workflow_scripts.report.__main__ import templates
-from workflow_scripts.report.shown import READERS
+from workflow_scripts.report.section_parts import READERS
 from workflow_scripts.run.config import load
 
 FAMILIES = "models/families.py"
 """The heads of the families of models have the same names."""
 TASKS = registry.entries("task")
 HOMONYMS = {
-    "translation": {"training/pretraining.py", "run/backbone_checks.py", "report/found.py"},  # an objective; what a sentence's is
-    "retrieval": {"report/published.py", "report/insides.py", "evidence/separability.py"},  # a measure of distances, too
-    "questions": {"report/answered.py", "evidence/answers.py", "tasks/answering.py"},  # that are answered
+    "translation": {"training/pretraining.py", "run/backbone_checks.py", "report/search_results.py"},  # an objective; what a sentence's is
+    "retrieval": {"report/published.py", "report/model_analyses.py", "evidence/separability.py"},  # a measure of distances, too
+    "questions": {"report/answer_examples.py", "evidence/answers.py", "tasks/answering.py"},  # that are answered
     "titles": {"report/__main__.py"},  # of the parts of a page
 }
 """Task → modules in which the same word means something else."""

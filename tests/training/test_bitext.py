@@ -18,9 +18,9 @@ from workflow_scripts.stage import InputError
 from workflow_scripts.text.corpus import leak_key
 from workflow_scripts.training.backbone import Backbone
 from workflow_scripts.training.bitext import Bitext, Pairs, SampledPairs, directions, drawn, read_bitext, shares, unpaired
-from workflow_scripts.training.flat import Lines, lengths_of
 from workflow_scripts.training.pretraining import Text, read_text
 from workflow_scripts.training.pretraining_settings import Pretraining, Texts
+from workflow_scripts.training.ragged import Lines, lengths_of
 
 
 @pytest.fixture(scope="module")

@@ -13,7 +13,7 @@ from tiny_models import small_model
 
 from workflow_scripts import registry
 from workflow_scripts.models import decoding
-from workflow_scripts.report.ran import written
+from workflow_scripts.report.experimental_setup import written
 from workflow_scripts.run import arms
 from workflow_scripts.run.config import load
 from workflow_scripts.stage import InputError, read_json

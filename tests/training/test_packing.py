@@ -15,10 +15,10 @@ from workflow_scripts.models.batches import collate
 from workflow_scripts.models.families import family_of
 from workflow_scripts.models.tokenisation import load_codec, unlearnt
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.training.flat import lengths_of
 from workflow_scripts.training.loop import batch_maker, load_model, network_reads, pick_loss
 from workflow_scripts.training.mixed_precision import copied_weights
 from workflow_scripts.training.packing import PackedBatches, PackedRow, check_packs, collate_packed, fitted, packed, row_length
+from workflow_scripts.training.ragged import lengths_of
 from workflow_scripts.training.rows import split_batch
 from workflow_scripts.training.settings import Training
 

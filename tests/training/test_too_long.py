@@ -8,7 +8,7 @@ from tiny_models import manual_pairs, small_encoder, small_model
 from workflow_scripts.models.batches import collate
 from workflow_scripts.models.tokenisation import load_codec, unlearnt
 from workflow_scripts.noise.masking import Masking
-from workflow_scripts.report.ran import too_long
+from workflow_scripts.report.experimental_setup import too_long
 from workflow_scripts.stage import InputError, read_json, write_json
 from workflow_scripts.training.bitext import SampledPairs, read_pairs
 from workflow_scripts.training.pretraining import Text

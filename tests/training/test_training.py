@@ -18,13 +18,13 @@ from workflow_scripts.models.search import generate
 from workflow_scripts.models.tokenisation import load_codec, unlearnt
 from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.noise.masking import Masking
-from workflow_scripts.noise.spans import Noise
+from workflow_scripts.noise.span_noise import Noise
 from workflow_scripts.stage import InputError, read_json, write_json
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.training.checkpoints import average_weights
 from workflow_scripts.training.curve import CURVE
-from workflow_scripts.training.flat import Rows, encoded, lengths_of
 from workflow_scripts.training.loop import load_model, trainer_arguments
+from workflow_scripts.training.ragged import Rows, encoded, lengths_of
 from workflow_scripts.training.rows import (
     Batches,
     Joined,

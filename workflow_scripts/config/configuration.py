@@ -9,7 +9,7 @@ from workflow_scripts.config.phases import Phase, placed
 from workflow_scripts.lexicon.embeddings import Embeddings
 from workflow_scripts.lexicon.lexicon import ALIGNED_PAIRS, Lexicon
 from workflow_scripts.lexicon.mapping import Mapping
-from workflow_scripts.limits import Positive, Whole
+from workflow_scripts.number_types import Positive, Whole
 from workflow_scripts.text.acquisition import Data
 from workflow_scripts.text.aligned import Aligned
 from workflow_scripts.text.corpus import Corpus

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, Union
 
 from workflow_scripts import registry
-from workflow_scripts.limits import Positive
 from workflow_scripts.noise.codeswitch import CodeSwitch
+from workflow_scripts.number_types import Positive
 from workflow_scripts.training.settings import Training
 
 

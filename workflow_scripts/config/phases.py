@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
 from workflow_scripts import registry
-from workflow_scripts.limits import Natural, Share
 from workflow_scripts.noise.entry import Noise
+from workflow_scripts.number_types import Natural, Share
 from workflow_scripts.training.generator import USUAL, Generator
 from workflow_scripts.training.objective import Objective
 

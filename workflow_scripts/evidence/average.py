@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 
 from workflow_scripts.evidence.significance import COVERS, Score, compare, drawn_scores
-from workflow_scripts.limits import Positive
+from workflow_scripts.number_types import Positive
 
 AVERAGE = "average"
 """The name of the mean over all test sets, beside the names of test sets."""

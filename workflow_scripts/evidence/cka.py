@@ -42,7 +42,7 @@ import torch
 from workflow_scripts.device import pick_device
 from workflow_scripts.evidence.layerwise import register_analysis
 from workflow_scripts.evidence.states import Half, Pooling, Side, encoded, longest_of, open_half, pooled, read_texts
-from workflow_scripts.limits import AboveZero, Positive, Seed
+from workflow_scripts.number_types import AboveZero, Positive, Seed
 from workflow_scripts.stage import InputError, checksums, run, write_json
 
 NEEDED = 5

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal
 
 from workflow_scripts import registry
 from workflow_scripts.errors import InputError
-from workflow_scripts.limits import Positive, Seed
+from workflow_scripts.number_types import Positive, Seed
 from workflow_scripts.stage import checksums, run, write_json
 
 PARAMETERS = {

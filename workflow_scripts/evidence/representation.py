@@ -28,12 +28,12 @@ import torch
 
 from workflow_scripts.device import pick_device, without_gradients
 from workflow_scripts.evidence.nearest import search
-from workflow_scripts.limits import Positive
 from workflow_scripts.models.batches import Row, by_length, collate, decoder_input
 from workflow_scripts.models.families import family_of, longest_row
 from workflow_scripts.models.networks import read_weights
 from workflow_scripts.models.products import quick_products
 from workflow_scripts.models.tokenisation import Codec, load_codec
+from workflow_scripts.number_types import Positive
 from workflow_scripts.stage import InputError, atomic, checksums, run, write_json
 from workflow_scripts.text.files import read_lines
 
@@ -101,7 +101,7 @@ def main(
     }
     if unaligned:
         sides = zip(unaligned, languages, strict=True)
-        more = [read_rows(path, code, codec, network, settings.sentences, aligned=False) for path, code in sides]
+        more = [read_rows(path, code, codec, network, settings.sentences, parallel=False) for path, code in sides]
         centres = [mean_vector(network, codec.pad, side, settings.batch_tokens) for side in more]
         report["unaligned"] = {
             "means": float(np.linalg.norm(centres[0] - centres[1])),
@@ -125,12 +125,12 @@ def tag_format(codec: Codec) -> str:
     return f"encoder {' '.join(row)}" + (f", decoder {' '.join(decoder_input(row, start))}" if codec.form.decoder else "")
 
 
-def read_rows(path: Path, code: str, codec: Codec, network: PreTrainedModel, sentences: int, *, aligned: bool = True) -> list[list[int]]:
+def read_rows(path: Path, code: str, codec: Codec, network: PreTrainedModel, sentences: int, *, parallel: bool = True) -> list[list[int]]:
     """Ids of the first lines of a file; raises `InputError` where there are none.
 
-    Blank lines, which separate documents in text such as CC-100, are no sentences; in `aligned` text they keep the others in step.
+    Blank lines, which separate documents in text such as CC-100, are no sentences; in `parallel` text they keep the others in step.
     """
-    lines = read_lines(path) if aligned else filter(str.strip, read_lines(path))
+    lines = read_lines(path) if parallel else filter(str.strip, read_lines(path))
     rows = codec.encode(list(islice(lines, sentences)), code, longest_row(network.config))
     if not rows:
         raise InputError(f"{path} has no line to represent")

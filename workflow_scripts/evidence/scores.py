@@ -18,7 +18,7 @@ from sacrebleu.metrics.base import Metric, Signature
 
 from workflow_scripts import registry
 from workflow_scripts.evidence.metric import register_metric
-from workflow_scripts.limits import Positive
+from workflow_scripts.number_types import Positive
 from workflow_scripts.stage import InputError, in_one_line, run, write_json
 from workflow_scripts.storage import refused_file
 from workflow_scripts.text.files import read_lines
@@ -66,7 +66,7 @@ def main(
     failed: dict[str, str] = {}
     sentences, empty = 0, dict[str, int]()
     try:
-        hypothesis, reference = aligned(hypotheses, references)
+        hypothesis, reference = parallel_lines(hypotheses, references)
         sentences = len(reference)
         counted = {"hypotheses": hypothesis, **({"sources": read_lines(source)} if source else {})}
         empty = {name: sum(map(is_blank, lines)) for name, lines in counted.items()}
@@ -126,7 +126,7 @@ ROUGES = ("ROUGE-1", "ROUGE-2", "ROUGE-L")
 """The metrics for summaries; all of them ignore case."""
 
 
-def aligned(hypotheses: Path, references: Path) -> tuple[list[str], list[str]]:
+def parallel_lines(hypotheses: Path, references: Path) -> tuple[list[str], list[str]]:
     """Read both files as lists of lines. Raises `InputError` if they differ in length or are empty."""
     sides = [list(read_lines(path)) for path in (hypotheses, references)]
     if len(sides[0]) != len(sides[1]):

@@ -39,7 +39,7 @@ from workflow_scripts.evidence.counted import share
 from workflow_scripts.evidence.layerwise import register_analysis
 from workflow_scripts.evidence.nearest import search
 from workflow_scripts.evidence.states import Pooling, Side, longest_of, open_half, read_texts, states_of
-from workflow_scripts.limits import AboveZero, Limits, Positive, Seed
+from workflow_scripts.number_types import AboveZero, Limits, Positive, Seed
 from workflow_scripts.similarity import set_threads
 from workflow_scripts.stage import InputError, checksums, run, write_json
 

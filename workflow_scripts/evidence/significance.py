@@ -19,7 +19,7 @@ import numpy as np
 from sacrebleu.significance import PairedTest, Result
 
 from workflow_scripts.evidence.metric import higher_is_better
-from workflow_scripts.evidence.scores import Scores, aligned, metrics
+from workflow_scripts.evidence.scores import Scores, metrics, parallel_lines
 from workflow_scripts.stage import InputError, in_one_line, read_json, run, write_json
 
 COVERS = {
@@ -150,7 +150,7 @@ def readable(systems: dict, references: Path) -> tuple[dict, list[str], dict]:
     reference: list[str] = []
     for name, path in systems.items():
         try:
-            hypotheses[name], reference = aligned(path, references)
+            hypotheses[name], reference = parallel_lines(path, references)
         except InputError as error:
             failed[name] = str(error)
     return hypotheses, reference, failed

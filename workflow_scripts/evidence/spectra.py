@@ -33,8 +33,8 @@ import torch
 from workflow_scripts.device import pick_device
 from workflow_scripts.evidence.layerwise import register_analysis
 from workflow_scripts.evidence.states import Half, Side, open_half
-from workflow_scripts.limits import Positive
 from workflow_scripts.models.networks import layers_of, matrices_in
+from workflow_scripts.number_types import Positive
 from workflow_scripts.stage import InputError, run, write_json
 
 

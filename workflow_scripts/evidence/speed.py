@@ -20,9 +20,9 @@ from workflow_scripts import registry
 from workflow_scripts.device import chip, pick_device
 from workflow_scripts.evidence.scores import Scores
 from workflow_scripts.evidence.scores import metrics as metrics_of
-from workflow_scripts.limits import Natural, Positive
 from workflow_scripts.models.decoding import Decoding, Translate, generator_of, translator
 from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.number_types import Natural, Positive
 from workflow_scripts.stage import InputError, in_one_line, run, write_json
 from workflow_scripts.text.files import read_lines
 

@@ -13,8 +13,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.evidence.scores import Scores, Tokenizer, aligned, metrics
-from workflow_scripts.limits import Positive
+from workflow_scripts.evidence.scores import Scores, Tokenizer, metrics, parallel_lines
+from workflow_scripts.number_types import Positive
 from workflow_scripts.stage import InputError, atomic, in_one_line, run, write_json
 from workflow_scripts.text.files import read_lines
 
@@ -63,7 +63,7 @@ def measure(
     try:
         if not (counts := read_frequencies(frequencies)):
             raise InputError(f"{frequencies} has no words; its log says why, snakemake with --forcerun frequencies makes it again")
-        sides = aligned(hypotheses, references)
+        sides = parallel_lines(hypotheses, references)
         cut = tokenizer(language, settings)
         hypothesis, reference = ([cut(line) for line in side] for side in sides)
         found = by_bucket(hypothesis, reference, counts, [settings.low, settings.high])

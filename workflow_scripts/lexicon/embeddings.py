@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from workflow_scripts.lexicon.vectors import write_vectors
-from workflow_scripts.limits import AboveZero, NotNegative, Positive
 from workflow_scripts.models.tokenisation import unit_segmenter
+from workflow_scripts.number_types import AboveZero, NotNegative, Positive
 from workflow_scripts.stage import InputError, provenance, run
 from workflow_scripts.text.files import chunks, read_lines
 

@@ -31,7 +31,7 @@ from workflow_scripts.device import keep_memory, pick_device
 from workflow_scripts.lexicon import vecmap
 from workflow_scripts.lexicon.vectors import check, read_vectors, write_vectors
 from workflow_scripts.lexicon.verdict import NUMERAL, Attempt, diagnose
-from workflow_scripts.limits import AboveZero, Limits, Natural, NotNegative, Positive
+from workflow_scripts.number_types import AboveZero, Limits, Natural, NotNegative, Positive
 from workflow_scripts.similarity import ByteStream, Similarities, best_pairs, neighbourhoods, set_threads
 from workflow_scripts.stage import InputError, checksums, run, write_json
 from workflow_scripts.text.word_lists import both_ways, read_dictionary

@@ -12,11 +12,11 @@ from typing import Annotated, Any, Literal
 import torch
 
 from workflow_scripts import registry
-from workflow_scripts.limits import Natural, Positive
 from workflow_scripts.models.families import UNLIMITED, longest_row
 from workflow_scripts.models.reading import unknown_in
 from workflow_scripts.models.search import Hypothesis
 from workflow_scripts.models.tokenisation import Codec, load_codec
+from workflow_scripts.number_types import Natural, Positive
 from workflow_scripts.stage import InputError, atomic, read_json, run, write_json
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.words import is_blank

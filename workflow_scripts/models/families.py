@@ -54,7 +54,7 @@ class Family(registry.Entry):
     heads: dict[str, str | Callable[[], Any]]
     """Task → transformers' class, or a function that returns a class, that loads the model with a head for it: `text` writes or restores
     text, `classification` labels it, `encoder_classification` does so with the encoder alone of a model that has a decoder, `labelling`
-    tags its words, `answering` marks a span of it. Classes that transformers lacks are in `classifier`, `tagger` and `spans`."""
+    tags its words, `answering` marks a span of it. Classes that transformers lacks are in `classifier`, `tagger` and `span_head`."""
     dropout: tuple[str, str]
     """Settings of the dropout of residuals and embeddings, and of attention weights; the second is empty where one setting is for both."""
     states: tuple[str, ...]
@@ -388,7 +388,7 @@ def _is_encoder(model_type: str, architectures: tuple[str, ...]) -> bool:
 
 
 def _spans_of_any() -> Any:
-    from workflow_scripts.models.spans import AutoModelForSpans
+    from workflow_scripts.models.span_head import AutoModelForSpans
 
     return AutoModelForSpans
 

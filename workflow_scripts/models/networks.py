@@ -112,12 +112,12 @@ def class_of(family: Family, head: str) -> Any:
     """The class that loads a model of a family with the head for a task."""
     import transformers
 
-    from workflow_scripts.models import classifier, spans, tagger
+    from workflow_scripts.models import classifier, span_head, tagger
 
     named = family.heads[head]
     if not isinstance(named, str):
         return named()
-    return next(getattr(module, named) for module in (transformers, classifier, tagger, spans) if hasattr(module, named))
+    return next(getattr(module, named) for module in (transformers, classifier, tagger, span_head) if hasattr(module, named))
 
 
 def read_weights(

@@ -44,9 +44,9 @@ def losses(
     """
     guide = model.encode(input_ids, attention_mask)
     if model.settings.alignment == "ctc":
-        found, draft, places = aligned_by_ctc(model, guide, input_ids, targets)
+        found, draft, places = align_by_ctc(model, guide, input_ids, targets)
     else:
-        found, draft, places = aligned_by_mask_predict(model, guide, targets, random)
+        found, draft, places = align_by_mask_predict(model, guide, targets, random)
     if draft is not None:
         found["denoising"] = denoising_loss(model, guide, draft, places, targets)
     return found
@@ -68,19 +68,19 @@ def denoising_loss(model: Generator, guide: Guide, draft: torch.Tensor, places: 
     return torch.stack(parts).mean()
 
 
-Aligned = tuple[dict[str, torch.Tensor], torch.Tensor | None, torch.Tensor]
+AlignmentStage = tuple[dict[str, torch.Tensor], torch.Tensor | None, torch.Tensor]
 """Losses of alignment, the draft that it makes (None where nothing is denoised), and how many positions each row of the draft has."""
 
 
-def aligned_by_ctc(model: Generator, guide: Guide, source: torch.Tensor, targets: torch.Tensor) -> Aligned:
+def align_by_ctc(model: Generator, guide: Guide, source: torch.Tensor, targets: torch.Tensor) -> AlignmentStage:
     """Alignments of CTC."""
     ids, places, mask = unwritten(model, source, guide)
     wanted = draft_kind(model) if model.settings.denoising else None
-    aligned = emissions(model.align(guide, ids, mask), *model.output_layer(), targets, model.blank, wanted)
-    return {"alignment": ctc_loss(aligned, places, targets).sum()}, aligned.draft, places
+    made = emissions(model.align(guide, ids, mask), *model.output_layer(), targets, model.blank, wanted)
+    return {"alignment": ctc_loss(made, places, targets).sum()}, made.draft, places
 
 
-def aligned_by_mask_predict(model: Generator, guide: Guide, targets: torch.Tensor, random: torch.Generator | None) -> Aligned:
+def align_by_mask_predict(model: Generator, guide: Guide, targets: torch.Tensor, random: torch.Generator | None) -> AlignmentStage:
     """Targets of which some pieces are guessed, those that `random` draws, and guesses of their lengths."""
     lengths = (targets >= 0).sum(dim=1)
     hidden = some_of(lengths, random)

@@ -6,7 +6,7 @@ That is by CTC, or by semantic-guided alignment-then-denoising (SGA). `prompts` 
 from dataclasses import dataclass
 from typing import Literal
 
-from workflow_scripts.limits import Natural, Positive, Share, ShareBelowOne
+from workflow_scripts.number_types import Natural, Positive, Share, ShareBelowOne
 
 BLOCK = "sga"
 """The key of these settings in configurations, reports and files of prompts."""

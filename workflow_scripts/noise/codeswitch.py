@@ -20,15 +20,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from workflow_scripts import registry
-from workflow_scripts.limits import Limits, Positive
 from workflow_scripts.models.tokenisation import Codec, load_codec
-from workflow_scripts.noise import spans as span_noise
+from workflow_scripts.noise import span_noise
 from workflow_scripts.noise.candidates import Candidates, Lookup, Lookups, load_candidates, load_lookups, permute_candidates
 from workflow_scripts.noise.entry import Noise as Entry
 from workflow_scripts.noise.released import pieces_of, released_side
 from workflow_scripts.noise.rounds import write_rounds
-from workflow_scripts.noise.spans import Noise
+from workflow_scripts.noise.span_noise import Noise
 from workflow_scripts.noise.switching import Kind, switch_lines, switched
+from workflow_scripts.number_types import Limits, Positive
 from workflow_scripts.stage import InputError, own_settings, run, write_json
 from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.files import read_lines, write_lines

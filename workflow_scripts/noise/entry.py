@@ -23,7 +23,7 @@ from workflow_scripts import registry
 from workflow_scripts.errors import InputError
 from workflow_scripts.noise import philox
 from workflow_scripts.noise.candidates import Lookup, Lookups
-from workflow_scripts.noise.spans import Hits
+from workflow_scripts.noise.span_noise import Hits
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.words import Words, is_part_of_word
 

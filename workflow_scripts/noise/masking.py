@@ -2,7 +2,7 @@
 
 Of a row's pieces 15 % are to be guessed. Most of these are read as `<mask>`, some as another piece, and some as they are, so that
 the model has to represent every piece. They are single pieces as in BERT, whole words as in its later version, or spans of words as in
-SpanBERT (Joshi et al. 2020). Randomness is counter-based, as in `spans`: seed, round and row decide.
+SpanBERT (Joshi et al. 2020). Randomness is counter-based, as in `span_noise`: seed, round and row decide.
 """
 
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from typing import Literal
 import numpy as np
 from numba import njit
 
-from workflow_scripts.limits import Share
 from workflow_scripts.noise import philox
+from workflow_scripts.number_types import Share
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """switching: what noise makes of sentences, and our own noises: ``codeswitch``, and two controls that hit the same words of the same
 sentences, ``mask`` and ``random``. The module `released` has the noise of the authors' published code, for comparison.
 
-Which words are hit depends only on the settings, the seed, the stream and the number of the sentence (`spans`).
+Which words are hit depends only on the settings, the seed, the stream and the number of the sentence (`span_noise`).
 """
 
 import itertools
@@ -12,12 +12,12 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from workflow_scripts import registry
-from workflow_scripts.noise import spans as span_noise
+from workflow_scripts.noise import span_noise
 from workflow_scripts.noise.candidates import Lookup, Lookups, draw_language
 from workflow_scripts.noise.entry import Batch, register_batch
 from workflow_scripts.noise.entry import Noise as Entry
 from workflow_scripts.noise.released import switch_pieces
-from workflow_scripts.noise.spans import Noise
+from workflow_scripts.noise.span_noise import Noise
 from workflow_scripts.stage import own_settings
 from workflow_scripts.text.files import chunks
 from workflow_scripts.text.languages import language

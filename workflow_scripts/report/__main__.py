@@ -1,11 +1,11 @@
 """report: puts everything that was measured on one page and into one table.
 
 The modules beside this one read result files and return plain data: `headline` and `comparison` about scores, `curves` about training,
-`geometry` about distances, `insides` about analyses of models, `transfers` about models across tasks, `exhibits` with texts, `labels`
-about classification, `origins` about cost and provenance. `drawing` turns numbers into SVG, and the templates lay everything out on a
-page that loads nothing from elsewhere. Where a part of the page cannot be made, the page says why, and has the rest. `scores.tsv` has
-one row per score, word accuracy and distance of each seed; `transfer.tsv` and `analyses.tsv` have the numbers of comparisons of models
-and of analyses.
+`geometry` about distances, `model_analyses` about analyses of models, `transfer_tables` about models across tasks, `exhibits` with texts,
+`labels` about classification, `origins` about cost and provenance. `drawing` turns numbers into SVG, and the templates lay everything out
+on a page that loads nothing from elsewhere. Where a part of the page cannot be made, the page says why, and has the rest. `scores.tsv` has
+one row per score, word accuracy and distance of each seed; `transfer.tsv` and `analyses.tsv` have the numbers of comparisons of models and
+of analyses.
 """
 
 import contextlib
@@ -25,16 +25,16 @@ import jinja2
 from markupsafe import Markup
 
 from workflow_scripts.config.configuration import Config
-from workflow_scripts.report import drawing, insides, labels, transfers
+from workflow_scripts.report import drawing, labels, model_analyses, transfer_tables
 from workflow_scripts.report.about import about, command, meanings, time_of_more_seeds
 from workflow_scripts.report.comparison import contrast, interval_and_p, reasons
+from workflow_scripts.report.experimental_setup import too_long
 from workflow_scripts.report.explorer import write_explorer
 from workflow_scripts.report.headline import bridges
 from workflow_scripts.report.origins import acquired, cost, provenances
 from workflow_scripts.report.predictors import predictors
 from workflow_scripts.report.published import published, updates_needed
-from workflow_scripts.report.ran import too_long
-from workflow_scripts.report.shown import parts_of
+from workflow_scripts.report.section_parts import parts_of
 from workflow_scripts.report.study import SoFar, Study, configured, digits, signed
 from workflow_scripts.report.zero_shot import directions, zero_shot
 from workflow_scripts.run.config import read
@@ -105,8 +105,8 @@ def write_report(
     for number, part in enumerate(sections):
         render_parts(made, part, first=not number or bool(pages))
     page = made.get_template("page.html.j2")
-    looked_into = insides.analyses(results, settings)
-    transferred = transfers.transfer(results, settings)
+    looked_into = model_analyses.analyses(results, settings)
+    transferred = transfer_tables.transfer(results, settings)
     read_for_it = [path for each in studies for path in each.read] + [path for each in looked_into for path in each["read"]]
     read_for_it += transferred.get("read", [])
     common: dict[str, Any] = {
@@ -118,7 +118,7 @@ def write_report(
         "transfer": transferred,
         "predictors": predictors(transferred, looked_into),
         "analyses": looked_into,
-        "titles": insides.titles(),
+        "titles": model_analyses.titles(),
         "cost": cost(results),
         "data": acquired(results, settings),
         "provenance": provenances(results, [path for path in read_for_it if path.is_relative_to(results)]),
@@ -146,8 +146,8 @@ def write_report(
         write_table(scores, SCORES_HEADER, (row for part in sections for row in score_rows(part)))
     own = {
         "comparisons": (COMPARISONS_HEADER, (row for part in sections for row in comparison_rows(part))),
-        "transfer": (transfers.HEADER, transfers.rows(transferred)),
-        "analyses": (insides.HEADER, insides.rows(looked_into)),
+        "transfer": (transfer_tables.HEADER, transfer_tables.rows(transferred)),
+        "analyses": (model_analyses.HEADER, model_analyses.rows(looked_into)),
     }
     for path in tables:
         write_table(path, *own[path.stem])

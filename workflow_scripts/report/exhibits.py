@@ -10,7 +10,7 @@ from typing import Any
 import sacrebleu
 import zstandard
 
-from workflow_scripts.evidence.scores import aligned
+from workflow_scripts.evidence.scores import parallel_lines
 from workflow_scripts.evidence.word_accuracy import read_frequencies, tokenizer
 from workflow_scripts.report import drawing
 from workflow_scripts.report.study import Study, evenly
@@ -125,8 +125,8 @@ def translations(study: Study, each: int = 5) -> dict[str, Any]:
     """
     testset = study.testsets[0]
     source, reference = (study.corpus / file for _, file in study.sides(testset))
-    sources, references = aligned(source, reference)
-    hypotheses = {arm: aligned(study.seed(arm) / f"{testset}.hyp", reference)[0] for arm in study.arms}
+    sources, references = parallel_lines(source, reference)
+    hypotheses = {arm: parallel_lines(study.seed(arm) / f"{testset}.hyp", reference)[0] for arm in study.arms}
     compared = next(iter([*study.methods, *reversed(study.arms)]))
     chrf = {
         arm: [sacrebleu.sentence_chrf(h, [r]).score for h, r in zip(hypotheses[arm], references, strict=True)]

@@ -12,7 +12,7 @@ import jinja2
 import sacrebleu
 from markupsafe import Markup
 
-from workflow_scripts.evidence.scores import aligned
+from workflow_scripts.evidence.scores import parallel_lines
 from workflow_scripts.report.exhibits import underlining
 from workflow_scripts.report.study import Study
 from workflow_scripts.stage import InputError, atomic
@@ -48,8 +48,8 @@ def sentences(study: Study, testset: str) -> dict[str, Any]:
     A row has the source, the reference, and how many of its words are rare; for each arm the hypothesis and sentence chrF, times 10.
     """
     source, reference = (study.corpus / file for _, file in study.sides(testset))
-    sources, references = aligned(source, reference)
-    hypotheses = {arm: aligned(hypothesis_file(study, arm, testset), reference)[0] for arm in study.arms}
+    sources, references = parallel_lines(source, reference)
+    hypotheses = {arm: parallel_lines(hypothesis_file(study, arm, testset), reference)[0] for arm in study.arms}
     compared = next(iter([*study.methods, *reversed(study.arms)]))
     low, underline = underlining(study, references)
     rows: list[list[Any]] = []

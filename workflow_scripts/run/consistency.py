@@ -14,7 +14,7 @@ from workflow_scripts.config import paths
 from workflow_scripts.config.configuration import Config, LexiconStages
 from workflow_scripts.models.families import DEFAULT_FAMILY
 from workflow_scripts.names import undefined, unfit
-from workflow_scripts.run import aligned_checks, analyses, arm_checks, backbone_checks, corpus_checks, labelled_checks, transfers
+from workflow_scripts.run import aligned_checks, analyses, arm_checks, backbone_checks, corpus_checks, labelled_checks, transfer_comparisons
 from workflow_scripts.run.arm_checks import own_problems
 from workflow_scripts.run.inputs import backbone_users, languages_known
 from workflow_scripts.run.text_checks import language_problems
@@ -46,7 +46,7 @@ def problems(config: Config) -> Iterator[str]:
         # which experiments are needed is known where all of them are sound
         *([] if of_experiments else arm_checks.bridge_problems(config)),
     ]
-    yield from found or [*_analysis_problems(config), *transfers.problems(config)]
+    yield from found or [*_analysis_problems(config), *transfer_comparisons.problems(config)]
 
 
 # ---------------------------------------------------------------------------------------------

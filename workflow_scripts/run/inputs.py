@@ -259,7 +259,7 @@ def lexicon_sources(config: Config, w: Wildcards) -> dict[str, str]:
     return {"mapped_a": f"{folder}/{w.a}.mapped.vec", "mapped_b": f"{folder}/{w.b}.mapped.vec"} | gold
 
 
-def aligned(config: Config, w: Wildcards) -> str:
+def aligner_flags(config: Config, w: Wildcards) -> str:
     """The flags of a lexicon that an aligner makes. The usual number of pairs is not among them: it would make finished lexicons again."""
     block = config.lexicons[w.lexicon]
     if block.mapping.mode != "aligned":

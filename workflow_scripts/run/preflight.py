@@ -13,7 +13,6 @@ from typing import Any
 from workflow_scripts.config.configuration import Config
 from workflow_scripts.run import (
     adapter_findings,
-    amounts,
     findings,
     labelled_findings,
     length_findings,
@@ -21,6 +20,7 @@ from workflow_scripts.run import (
     model_findings,
     reading_findings,
     resources,
+    size_findings,
     text_findings,
 )
 from workflow_scripts.run.config import load
@@ -77,10 +77,10 @@ def _looks(config: Config, jobs: Jobs, wrong: dict[str, str], at_once: int) -> I
     yield from text_findings.data(config)
     yield from text_findings.corpora(config)
     yield from labelled_findings.labelled(config)
-    yield from text_findings.aligned(config)
+    yield from text_findings.retrieval_text(config)
     yield from lexicon_findings.lexicons(config)
     yield from lexicon_findings.clauses(config)
-    yield from amounts.amounts(config)
+    yield from size_findings.text_sizes(config)
     yield from text_findings.unaligned(config)
     yield from text_findings.analysed(config)
     yield from model_findings.backbones(config)

@@ -42,7 +42,7 @@ AT_LEAST = 5.0
 
 
 @dataclass
-class Told:
+class ProgressState:
     """What has been said, and what is being measured beside the run."""
 
     run: Run
@@ -55,9 +55,9 @@ class Told:
     news: bool = False
     """Whether a training has begun since."""
     looks: dict[str, int] = field(default_factory=dict)
-    """Log of a training → how many looks at the dev set were told."""
+    """Log of a training → how many looks at the dev set were state."""
     answers: set[tuple[str, ...]] = field(default_factory=set)
-    """Comparisons that were told."""
+    """Comparisons that were state."""
     paces: list[subprocess.Popen[str]] = field(default_factory=list)
     """Measurements of an update that are under way."""
     page: subprocess.Popen[str] | None = None
@@ -91,18 +91,18 @@ def main(arguments: Sequence[str]) -> int:
         words.truncate(0)
         plan, events = Path(scratch, "plan"), Path(scratch, "events")
         child.output([*command, *logging_to(plan), *arguments, "--dry-run"])
-        told = Told(planned(lines_of(plan), folder), Path(scratch), began)
-        for line in announced(told.run):
+        state = ProgressState(planned(lines_of(plan), folder), Path(scratch), began)
+        for line in announced(state.run):
             say(line)
         events.touch()
         process = child.start([*command, *logging_to(events), *arguments], stdout=words)
         try:
-            follow(told, process, events, arguments)
+            follow(state, process, events, arguments)
         finally:
-            for other in [*told.paces, *filter(None, [told.page])]:
+            for other in [*state.paces, *filter(None, [state.page])]:
                 stop(other)
     status = status_of(process)
-    for line in ended(told.run, time.time() - told.began, status, arguments):
+    for line in ended(state.run, time.time() - state.began, status, arguments):
         say(line)
     return status
 
@@ -112,7 +112,7 @@ def lines_of(events: Path) -> list[str]:
     return events.read_text(encoding="utf-8").splitlines() if events.exists() else []
 
 
-def follow(told: Told, process: subprocess.Popen, events: Path, arguments: Sequence[str]) -> None:
+def follow(state: ProgressState, process: subprocess.Popen, events: Path, arguments: Sequence[str]) -> None:
     """Say what a Snakemake that has been started does, until it ends."""
     with open(events, encoding="utf-8") as file:
         unfinished = ""
@@ -120,19 +120,19 @@ def follow(told: Told, process: subprocess.Popen, events: Path, arguments: Seque
             over = process.poll() is not None
             *lines, unfinished = (unfinished + file.read()).split("\n")
             for event in map(json.loads, lines):
-                take_event(told, event)
-            look_at_trainings(told.run, time.time())
-            if not told.said and told.run.running:
-                begin(told, arguments)
-            hear_pace(told)
-            tell_looks(told)
-            tend_page(told)
+                take_event(state, event)
+            look_at_trainings(state.run, time.time())
+            if not state.said and state.run.running:
+                begin(state, arguments)
+            hear_pace(state)
+            tell_looks(state)
+            tend_page(state)
             if over:
                 return
-            since = time.time() - told.said
-            if told.said and told.run.running and since >= (AT_LEAST if told.news else EVERY):
-                told.say(line_about(told.run, time.time(), told.began))
-                told.news, told.said = False, time.time()
+            since = time.time() - state.said
+            if state.said and state.run.running and since >= (AT_LEAST if state.news else EVERY):
+                state.say(line_about(state.run, time.time(), state.began))
+                state.news, state.said = False, time.time()
             with suppress(subprocess.TimeoutExpired):
                 process.wait(0.5)
 
@@ -163,50 +163,50 @@ def folder_of(arguments: Sequence[str]) -> Path:
 # what has happened
 
 
-def take_event(told: Told, event: dict[str, Any]) -> None:
+def take_event(state: ProgressState, event: dict[str, Any]) -> None:
     """Note an event, and say what a job that has ended found."""
-    job = take(told.run, event)
+    job = take(state.run, event)
     if job is None:
         return
-    jobs = [*told.run.jobs.values()]
+    jobs = [*state.run.jobs.values()]
     if not job.ended:
-        told.news = told.news or bool(job.work) or job.rule.endswith("finetune")
-        if job.rule == "report" and told.page:
-            stop(told.page)  # or it would write over the whole page
-            told.page = None
-    elif line := outcomes.found(job, told.run.folder):
+        state.news = state.news or bool(job.work) or job.rule.endswith("finetune")
+        if job.rule == "report" and state.page:
+            stop(state.page)  # or it would write over the whole page
+            state.page = None
+    elif line := outcomes.found(job, state.run.folder):
         name = outcomes.name_of(job, jobs) if "arm" in job.wildcards else ""
         if job.wildcards.get("arm") == "trivial":
             name = "without a model"
         if job.rule != "pretext":
-            told.say(f"{name}: {line}" if name else line)
-        told.due = told.due or job.rule in SCORED
+            state.say(f"{name}: {line}" if name else line)
+        state.due = state.due or job.rule in SCORED
 
 
 SCORED = ("scores", "head_prediction")
 """Rules whose jobs give an arm its scores."""
 
 
-def tell_looks(told: Told) -> None:
+def tell_looks(state: ProgressState) -> None:
     """Say what new looks at the dev set measured."""
-    jobs = [*told.run.jobs.values()]
+    jobs = [*state.run.jobs.values()]
     for job in jobs:
         # also once after its end: the last look comes just before
-        if (job.updates or job.ended) and job.rule.endswith("finetune") and told.looks.get(job.log, 0) >= 0:
+        if (job.updates or job.ended) and job.rule.endswith("finetune") and state.looks.get(job.log, 0) >= 0:
             found = outcomes.looks(job.log)
-            for line in found[told.looks.get(job.log, 0) :]:
-                told.say(f"{outcomes.name_of(job, jobs)} {line}")
-            told.looks[job.log] = -1 if job.ended else len(found)
+            for line in found[state.looks.get(job.log, 0) :]:
+                state.say(f"{outcomes.name_of(job, jobs)} {line}")
+            state.looks[job.log] = -1 if job.ended else len(found)
 
 
 # ---------------------------------------------------------------------------------------------
 # how long an update takes
 
 
-def begin(told: Told, arguments: Sequence[str]) -> None:
+def begin(state: ProgressState, arguments: Sequence[str]) -> None:
     """Measure an update beside the run, where its trainings are of a small model on this machine's cores."""
-    told.said = time.time()
-    run = told.run
+    state.said = time.time()
+    run = state.run
     trainings = [job for job in run.jobs.values() if job.work]
     models = [job.settings for job in run.jobs.values() if job.rule == "backbone" and job.settings.get("kind") == "small"]
     elsewhere = any(word.startswith(("--profile", "--executor", "--jobs", "-j")) for word in arguments)
@@ -214,47 +214,47 @@ def begin(told: Told, arguments: Sequence[str]) -> None:
         return
     settings = ["--model", json.dumps(models[0]), "--training", json.dumps(trainings[0].settings.get("training", trainings[0].settings))]
     # as many at once as trainings will run, since they share the processor's memory
-    told.paces = [beside("run.pace", *settings, stdout=subprocess.PIPE) for _ in range(min(2, run.cores))]
+    state.paces = [beside("run.pace", *settings, stdout=subprocess.PIPE) for _ in range(min(2, run.cores))]
 
 
-def hear_pace(told: Told) -> None:
+def hear_pace(state: ProgressState) -> None:
     """When the measurement is there, say how long the run will take."""
-    if not told.paces or any(process.poll() is None for process in told.paces):
+    if not state.paces or any(process.poll() is None for process in state.paces):
         return
-    seconds = [float(said) for process in told.paces if (said := process.communicate()[0].strip()) and not process.returncode]
-    told.paces = []
-    tokens = next((job.work / job.settings["updates"] for job in told.run.jobs.values() if job.work and "updates" in job.settings), 0)
+    seconds = [float(said) for process in state.paces if (said := process.communicate()[0].strip()) and not process.returncode]
+    state.paces = []
+    tokens = next((job.work / job.settings["updates"] for job in state.run.jobs.values() if job.work and "updates" in job.settings), 0)
     if not seconds or not tokens:
         return
     each = sum(seconds) / len(seconds)
-    told.run.pace = tokens / each
+    state.run.pace = tokens / each
     now = time.time()
-    whole, first = time_left(told.run, now), time_left(told.run, now, until=lambda job: job.priority >= ANSWER)
+    whole, first = time_left(state.run, now), time_left(state.run, now, until=lambda job: job.priority >= ANSWER)
     if whole and first:
-        gone = now - told.began
+        gone = now - state.began
         first_said = f"the first answer in about {rounded(first + gone)}, " if first < 0.9 * whole else ""
-        told.say(f"an update takes {each:.2f} s here: {first_said}everything in about {rounded(whole + gone)}")
+        state.say(f"an update takes {each:.2f} s here: {first_said}everything in about {rounded(whole + gone)}")
 
 
 # ---------------------------------------------------------------------------------------------
 # the page on what is there so far
 
 
-def tend_page(told: Told) -> None:
+def tend_page(state: ProgressState) -> None:
     """Have the page made again where there is more for it; say what its comparisons show when it is made."""
-    if told.page and told.page.poll() is not None:
-        if not told.page.returncode:
-            tell_answers(told, told.scratch / "comparisons.tsv")
-        told.page = None
-    reporting = any(job.rule == "report" and job.begun for job in told.run.jobs.values())
-    results = told.run.folder / "results"
-    if told.page or not told.due or reporting or not (results / "configuration.json").exists():
+    if state.page and state.page.poll() is not None:
+        if not state.page.returncode:
+            tell_answers(state, state.scratch / "comparisons.tsv")
+        state.page = None
+    reporting = any(job.rule == "report" and job.begun for job in state.run.jobs.values())
+    results = state.run.folder / "results"
+    if state.page or not state.due or reporting or not (results / "configuration.json").exists():
         return
-    state = told.scratch / "state.json"
-    state.write_text(json.dumps(state_of(told.run, time.time())), encoding="utf-8")
-    told.due = False
-    files = ["--results", str(results.resolve()), "--state", str(state), "--comparisons", str(told.scratch / "comparisons.tsv")]
-    told.page = beside("report.so_far", *files, cwd=told.run.folder, stdout=subprocess.DEVNULL)
+    state = state.scratch / "state.json"
+    state.write_text(json.dumps(state_of(state.run, time.time())), encoding="utf-8")
+    state.due = False
+    files = ["--results", str(results.resolve()), "--state", str(state), "--comparisons", str(state.scratch / "comparisons.tsv")]
+    state.page = beside("report.so_far", *files, cwd=state.run.folder, stdout=subprocess.DEVNULL)
 
 
 def state_of(run: Run, now: float) -> dict[str, Any]:
@@ -272,14 +272,14 @@ def state_of(run: Run, now: float) -> dict[str, Any]:
     }
 
 
-def tell_answers(told: Told, comparisons: Path) -> None:
+def tell_answers(state: ProgressState, comparisons: Path) -> None:
     """Say the comparisons that were not told before."""
-    experiments = {job.wildcards["experiment"] for job in told.run.jobs.values() if "experiment" in job.wildcards}
-    for row in asked(told.run, outcomes.answers(comparisons)):
+    experiments = {job.wildcards["experiment"] for job in state.run.jobs.values() if "experiment" in job.wildcards}
+    for row in asked(state.run, outcomes.answers(comparisons)):
         which = row["experiment"], row["testset"], row["arm"], row["other"]
-        if which not in told.answers:
-            told.answers.add(which)
-            told.say(f"{row['experiment'] + ': ' if len(experiments) > 1 else ''}{outcomes.answer_line(row)}")
+        if which not in state.answers:
+            state.answers.add(which)
+            state.say(f"{row['experiment'] + ': ' if len(experiments) > 1 else ''}{outcomes.answer_line(row)}")
 
 
 if __name__ == "__main__":

@@ -210,7 +210,7 @@ def in_both(about: str, texts: list[list[str]], learnt: list[list[str]]) -> Iter
         yield Finding("note", about, f"{looked_at}; training leaves out what a dev or test set has: see that it is not the training text")
 
 
-def aligned(config: Config) -> Iterator[Finding]:
+def retrieval_text(config: Config) -> Iterator[Finding]:
     """Whether text for retrieval is what the configuration says: files, columns, ids."""
     for name in dict.fromkeys(e.corpus for each in config.run.experiments if task_of(e := config.experiments[each]).text == "aligned"):
         for part, source in sources_of(config.aligned[name]).items():

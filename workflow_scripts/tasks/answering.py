@@ -1,7 +1,7 @@
 """answering: a model learns to mark the answer of a question in a passage, in one language, and marks answers in others.
 
 Extractive question answering as in SQuAD, XQuAD, MLQA and TyDiQA-GoldP. How questions and passages are read is in `passages`, the heads
-are in `spans`. The commands are those of `head`; scores are F1 and exact match, beside those of the first sentence of each passage.
+are in `span_head`. The commands are those of `head`; scores are F1 and exact match, beside those of the first sentence of each passage.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 
 from workflow_scripts.evidence import answers
 from workflow_scripts.evidence.average import scores_beside
-from workflow_scripts.limits import AboveZero, Limits, Positive
+from workflow_scripts.number_types import AboveZero, Limits, Positive
 from workflow_scripts.stage import run
 from workflow_scripts.tasks.entry import Measure
 from workflow_scripts.tasks.head import About, Answered, Part, commands, head_task

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from workflow_scripts.device import pick_device, pick_precision
-from workflow_scripts.limits import Positive
 from workflow_scripts.models.batches import Row
 from workflow_scripts.models.reading import check_read
 from workflow_scripts.noise.codeswitch import CodeSwitch
+from workflow_scripts.number_types import Positive
 from workflow_scripts.stage import processes
 from workflow_scripts.tasks.head_settings import HeadSettings
 from workflow_scripts.tasks.heads import Reader, summed_loss
@@ -24,14 +24,14 @@ from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.tagged import INNER_BLANK
 from workflow_scripts.training.checkpoints import Deadline, chosen_updates, describe_phase
 from workflow_scripts.training.choice import chosen_for
-from workflow_scripts.training.flat import same_choice
 from workflow_scripts.training.job import Job, begun, finish
+from workflow_scripts.training.ragged import same_choice
 from workflow_scripts.training.rows import split_batch
 from workflow_scripts.training.settings import Training
 
 
 @dataclass(kw_only=True)
-class Told:
+class FinetuneSettings:
     """What one call of `finetune` is told in all tasks."""
 
     language: str
@@ -101,7 +101,7 @@ def finetune_head(
     `block` names the settings of the head in `settings`. `text` are further files that checkpoints depend on. A `choice` that was made
     in a grid goes over the settings. Under torchrun the processes share the work of each update. Raises as `training.restore` does.
     """
-    from workflow_scripts.training.watching import Diverged
+    from workflow_scripts.training.callbacks import Diverged
 
     changed, checkpoints = chosen_for(job.choice, "finetune", job.seed, job.checkpoints)
     epochs = changed.pop("epochs", settings.epochs)
@@ -156,8 +156,8 @@ def with_choice(settings: Any, choice: Path | None) -> Any:
 
 def train_head(job: Job, chosen: HeadSettings, prepared: Prepared, folder: Path) -> list[dict]:
     """Train a network on its batches, and return the history; checkpoints are in `folder`. Raises as `training.loop.fit` does."""
+    from workflow_scripts.training.callbacks import Progress, Watch
     from workflow_scripts.training.loop import fit
-    from workflow_scripts.training.watching import Progress, Watch
 
     batches, each = prepared.batches, len(prepared.batches.epoch_sizes)
     training = phase_settings(chosen, batches.epochs * each, each)

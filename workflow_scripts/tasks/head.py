@@ -32,12 +32,12 @@ from workflow_scripts.errors import InputError
 from workflow_scripts.evidence.average import Score, Significance, compare_folders
 from workflow_scripts.models.batches import Row
 from workflow_scripts.noise.candidates import Lookups, load_lookups
-from workflow_scripts.noise.spans import Noise
+from workflow_scripts.noise.span_noise import Noise
 from workflow_scripts.noise.switching import switch_lines
 from workflow_scripts.stage import from_plain, run, write_json
 from workflow_scripts.tasks import crosslingual
 from workflow_scripts.tasks.entry import Measure, Parts, Task, register_task
-from workflow_scripts.tasks.finetuning import Batches, Prepared, Told, finetune_head, mean_of, some_of, with_choice
+from workflow_scripts.tasks.finetuning import Batches, FinetuneSettings, Prepared, finetune_head, mean_of, some_of, with_choice
 from workflow_scripts.tasks.head_settings import HeadSettings
 from workflow_scripts.tasks.heads import Reader, label_scores, summed_loss
 from workflow_scripts.text.examples import Example, read_table
@@ -90,12 +90,12 @@ class HeadTask(Task):
     """The key of its settings in an experiment."""
     finetuning: type[HeadSettings]
     """Its settings."""
-    told: type[Told]
+    finetune_settings: type[FinetuneSettings]
     """What one call of `finetune` is told."""
     unit: str = "text"
     """What has a label in its text: a text, word, question or query."""
     named: str = "labels"
-    """What `told` calls the labels; empty where the text has no list of them."""
+    """What `finetune_settings` calls the labels; empty where the text has no list of them."""
     cut: bool = False
     """Whether an example that is too long becomes several rows."""
     baseline_learns: bool = False
@@ -211,7 +211,7 @@ def head_task(
     entry = HeadTask(
         name=name,
         settings=experiment,
-        told=make_dataclass(f"{called}Told", [*told, *others], bases=(Told,), kw_only=True),
+        finetune_settings=make_dataclass(f"{called}FinetuneSettings", [*told, *others], bases=(FinetuneSettings,), kw_only=True),
         key=key,
         finetuning=settings,
         named=named,
@@ -248,7 +248,7 @@ def commands(task: HeadTask) -> dict[str, Callable[..., None]]:
         known = ", ".join(name for name, each in registry.entries("task").items() if each.has_head)
         raise InputError(f"--task: {task.name} finetunes no head; those that do: {known}")
     return {
-        "finetune": _of(finetune, task, settings=task.told),
+        "finetune": _of(finetune, task, settings=task.finetune_settings),
         "predict": _of(predict, task, settings=task.finetuning),
         "compare": _of(compare_arms, task),
     }
@@ -278,14 +278,14 @@ def finetune(
     dev: tuple[Path, ...],
     lexicons: tuple[Path, ...] = (),
     into: tuple[str, ...] = (),
-    settings: Told,
+    settings: FinetuneSettings,
 ) -> None:
     """Finetune a model for a task; see `Job` and `finetune_head`.
 
     `lexicons`, one for each language of `into`, switch words of the first table where `settings` has a `codeswitch`.
     """
 
-    def prepared(job: Job, train: tuple[Path, ...], dev: tuple[Path, ...], settings: Told) -> Prepared:
+    def prepared(job: Job, train: tuple[Path, ...], dev: tuple[Path, ...], settings: FinetuneSettings) -> Prepared:
         return prepare(task, job, train, dev, settings, lexicons, into)
 
     finetune_head(job, train, dev, settings, task.key, prepared, {path.name: path for path in lexicons})
@@ -417,7 +417,7 @@ def part_of(reader: Any, examples: list[Example], code: str, labels: list[str]) 
 
 
 def switching(
-    examples: list[Example], settings: Told, lexicons: tuple[Path, ...], into: tuple[str, ...], seed: int, unit: str
+    examples: list[Example], settings: FinetuneSettings, lexicons: tuple[Path, ...], into: tuple[str, ...], seed: int, unit: str
 ) -> Callable[[int], list[Example]] | None:
     """What switches the words of the examples, in which a `unit` has a label, anew in each epoch, where the settings ask for it."""
     if (noise := settings.codeswitch) is None:

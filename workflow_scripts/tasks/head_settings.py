@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from workflow_scripts.limits import AboveZero, Limits, Natural, NotNegative, Positive, ShareBelowOne
+from workflow_scripts.number_types import AboveZero, Limits, Natural, NotNegative, Positive, ShareBelowOne
 
 
 @dataclass

@@ -18,7 +18,7 @@ from workflow_scripts.models.structure import tells_texts_apart
 from workflow_scripts.models.tokenisation import defuse, load_codec
 from workflow_scripts.tasks.head_settings import TextHeadSettings
 from workflow_scripts.text.examples import Example
-from workflow_scripts.training.flat import PORTION
+from workflow_scripts.training.ragged import PORTION
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -21,10 +21,10 @@ import torch
 from workflow_scripts.device import reading_in, without_gradients
 from workflow_scripts.evidence import tag_scores
 from workflow_scripts.evidence.average import scores_beside
-from workflow_scripts.limits import AboveZero, Positive
 from workflow_scripts.models.batches import Row, by_length, decoder_input, tokens_at_once
 from workflow_scripts.models.products import quick_products
 from workflow_scripts.models.templates import word_blank
+from workflow_scripts.number_types import AboveZero, Positive
 from workflow_scripts.stage import run
 from workflow_scripts.tasks.entry import Measure
 from workflow_scripts.tasks.head import About, Answered, Part, commands, head_task

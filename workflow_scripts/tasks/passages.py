@@ -137,7 +137,7 @@ def mark(
 
     An example of whose passage no piece can be an answer has the span (0, 0).
     """
-    from workflow_scripts.models.spans import best_spans  # and networks, which the configuration does not need
+    from workflow_scripts.models.span_head import best_spans  # and networks, which the configuration does not need
 
     network.eval()
     best: dict[int, tuple[float, Span]] = {}

@@ -23,7 +23,7 @@ import torch
 from workflow_scripts.config.configuration import Config
 from workflow_scripts.evidence import ranking_scores
 from workflow_scripts.evidence.average import scores_beside
-from workflow_scripts.limits import AboveZero, Positive
+from workflow_scripts.number_types import AboveZero, Positive
 from workflow_scripts.stage import run
 from workflow_scripts.tasks.entry import Measure
 from workflow_scripts.tasks.head import About, Answered, Part, commands, head_task, logits_of

@@ -30,9 +30,9 @@ from workflow_scripts.config.experiments import AnyExperiment
 from workflow_scripts.evidence import nearest
 from workflow_scripts.evidence.average import AVERAGE, Significance, compare_folders, interval
 from workflow_scripts.evidence.states import Half, Pooling, Side, encoded, open_half, pooled
-from workflow_scripts.limits import Positive
 from workflow_scripts.models.families import family_of
 from workflow_scripts.names import undefined, unfit
+from workflow_scripts.number_types import Positive
 from workflow_scripts.similarity import set_threads
 from workflow_scripts.stage import InputError, run, write_json
 from workflow_scripts.tasks.entry import Measure, Task, register_task

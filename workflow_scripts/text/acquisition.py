@@ -23,7 +23,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from workflow_scripts.limits import Positive
+from workflow_scripts.number_types import Positive
 from workflow_scripts.stage import InputError, checksum, read_json, run, write_json
 from workflow_scripts.text.fetching import (
     Unreachable,

@@ -29,7 +29,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 import regex
 
-from workflow_scripts.limits import Limits, Natural, Positive, Seed
+from workflow_scripts.number_types import Limits, Natural, Positive, Seed
 from workflow_scripts.stage import InputError, checksums, run, write_json
 from workflow_scripts.text.files import chunks, read_lines, write_pairs
 from workflow_scripts.text.identification import check_languages

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from workflow_scripts.limits import Natural, Seed
+from workflow_scripts.number_types import Natural, Seed
 from workflow_scripts.stage import InputError, checksums, run, write_json
 from workflow_scripts.text.corpus import leak_key
 from workflow_scripts.text.examples import Example, read_any, write_table

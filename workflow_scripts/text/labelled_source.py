@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
-from workflow_scripts.limits import Limits
+from workflow_scripts.number_types import Limits
 from workflow_scripts.stage import resource
 from workflow_scripts.text.questions import LostAnswers
 from workflow_scripts.text.treebanks import Multiword

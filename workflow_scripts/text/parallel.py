@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from workflow_scripts.limits import Positive
+from workflow_scripts.number_types import Positive
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.text import catalogues, columnar, memories, ncls
 from workflow_scripts.text.entities import as_characters

@@ -17,9 +17,9 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field
 
 from workflow_scripts import registry
-from workflow_scripts.limits import Positive, Seed
 from workflow_scripts.models.families import DEFAULT_FAMILY, family_of, titles
 from workflow_scripts.models.folders import located
+from workflow_scripts.number_types import Positive, Seed
 from workflow_scripts.stage import InputError, checksums, is_first_process, read_json, run, write_json
 from workflow_scripts.text.corpus import forbidden_keys, leak_key
 from workflow_scripts.text.words import read_sentences

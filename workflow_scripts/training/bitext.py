@@ -15,7 +15,7 @@ import numpy as np
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.corpus import leak_key
 from workflow_scripts.text.files import lockstep, read_lines
-from workflow_scripts.training.flat import Lines, Rows, same_choice
+from workflow_scripts.training.ragged import Lines, Rows, same_choice
 
 if TYPE_CHECKING:
     from workflow_scripts.models.batches import Row

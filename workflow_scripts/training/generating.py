@@ -30,14 +30,14 @@ from workflow_scripts.models.sga import SGA
 from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.models.veco import has_cross_attention
 from workflow_scripts.stage import InputError, processes, read_json
+from workflow_scripts.training.callbacks import Progress, Watch
 from workflow_scripts.training.checkpoints import Deadline
 from workflow_scripts.training.curve import LOSS_ONLY, judge, score_key
-from workflow_scripts.training.flat import Rows
-from workflow_scripts.training.looks import DEV_TOKENS, score_of_texts
 from workflow_scripts.training.loop import fit, parts_of
+from workflow_scripts.training.ragged import Rows
 from workflow_scripts.training.rows import Batches, Dev, Rounds, in_parts
 from workflow_scripts.training.settings import Training
-from workflow_scripts.training.watching import Progress, Watch
+from workflow_scripts.training.validation import DEV_TOKENS, score_of_texts
 
 
 class WithRoom(Rounds):
@@ -242,9 +242,9 @@ def train_generator(
 def positions_guessed(settings: SGA, source: int, target: int, drafts: int = 1) -> int:
     """In how many positions a piece is guessed for a row of so many pieces and so many drafts of it, and with mask-predict its length."""
     by_ctc = settings.alignment == "ctc"
-    aligned = settings.upsampling * source if by_ctc else target + 1
+    alignment = settings.upsampling * source if by_ctc else target + 1
     denoised = settings.upsampling * (source if by_ctc else target) if settings.denoising else 0
-    return aligned + drafts * denoised
+    return alignment + drafts * denoised
 
 
 def positions_read(settings: SGA, rows: list[Row]) -> int:

@@ -29,6 +29,7 @@ from workflow_scripts.models.networks import load_network, makes_scores_of_state
 from workflow_scripts.models.products import quick_products
 from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.stage import InputError, Stopped, atomic, is_first_process, processes, read_json, to_disk
+from workflow_scripts.training.callbacks import Progress, Watch
 from workflow_scripts.training.checkpoints import (
     Deadline,
     average_weights,
@@ -37,17 +38,16 @@ from workflow_scripts.training.checkpoints import (
 )
 from workflow_scripts.training.curve import LOSS_ONLY, judge, score_key
 from workflow_scripts.training.dropout import quick_dropout
-from workflow_scripts.training.fitting import cells, parts_that_fit, try_part
-from workflow_scripts.training.flat import lengths_of
 from workflow_scripts.training.graphs import Recorded, recorder
-from workflow_scripts.training.looks import dev_loss, dev_losses, dev_score
 from workflow_scripts.training.loss import gives_states, linear_smoothed_loss, smoothed_loss, states_for_logits
 from workflow_scripts.training.masks import known_masks, without_questions
+from workflow_scripts.training.micro_batches import cells, parts_that_fit, try_part
 from workflow_scripts.training.mixed_precision import mixed_precision
 from workflow_scripts.training.packing import PackedBatches, check_packs, collate_packed, packed_forward, row_length
+from workflow_scripts.training.ragged import lengths_of
 from workflow_scripts.training.rows import Batches, Dev, Made, Rounds, in_parts
 from workflow_scripts.training.settings import Training
-from workflow_scripts.training.watching import Progress, Watch
+from workflow_scripts.training.validation import dev_loss, dev_losses, dev_score
 
 WEIGHTS = "model.safetensors"
 """The file of a checkpoint's weights."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workflow_scripts.errors import InputError
-from workflow_scripts.limits import AboveZero, Positive, ShareBelowOne
+from workflow_scripts.number_types import AboveZero, Positive, ShareBelowOne
 from workflow_scripts.training.adapter import adapter
 
 

@@ -145,7 +145,7 @@ class MadeRows(NamedTuple):
 
     def rows(self, lines: list[str], language: str, codec: "Codec", draw: np.random.Generator) -> Any:
         """The rows of lines, as two large arrays."""
-        from workflow_scripts.training.flat import Rows
+        from workflow_scripts.training.ragged import Rows
 
         given = {"lines": lines, "language": language, "codec": codec, "draw": draw}
         given |= {"max_length": self.max_length, "settings": self.settings}
@@ -204,7 +204,7 @@ def _draw(seed: int, kind: int, epoch: int, side: int) -> np.random.Generator:
 
 
 def _made_anew(make: MadeRows, text: dict[str, list[str]], codec: "Codec", seed: int) -> Any:
-    from workflow_scripts.training.flat import Chained
+    from workflow_scripts.training.ragged import Chained
     from workflow_scripts.training.rows import Rounds
 
     class MadeAnew(Rounds):

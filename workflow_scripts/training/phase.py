@@ -12,16 +12,16 @@ from workflow_scripts.models.templates import Templates
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.stage import InputError, is_first_process
 from workflow_scripts.training.adapter import Adapted, adapt, merged, remove_adapter, save_adapter
+from workflow_scripts.training.callbacks import Diverged
 from workflow_scripts.training.checkpoints import describe_phase
 from workflow_scripts.training.curve import handed_on
 from workflow_scripts.training.job import Job, begun, finish
-from workflow_scripts.training.looks import dev_loss
 from workflow_scripts.training.loop import load_model
 from workflow_scripts.training.method import Method
 from workflow_scripts.training.rows import Dev, Rounds
 from workflow_scripts.training.settings import ROUNDING_ONLY, Training
 from workflow_scripts.training.too_long import Room, counted
-from workflow_scripts.training.watching import Diverged
+from workflow_scripts.training.validation import dev_loss
 
 
 def train_phase(

@@ -34,7 +34,7 @@ from workflow_scripts import registry
 from workflow_scripts.models.families import Family, family_of
 from workflow_scripts.names import instead
 from workflow_scripts.noise.rounds import write_rounds
-from workflow_scripts.noise.spans import Noise, denoise
+from workflow_scripts.noise.span_noise import Noise, denoise
 from workflow_scripts.stage import InputError, checksums, from_plain, is_first_process, own_settings, read_json
 from workflow_scripts.text.corpus import forbidden_keys, leak_key
 from workflow_scripts.text.files import chunks, read_lines, write_lines
@@ -386,8 +386,8 @@ def measure(model: Path, objective: str, material: Material, training: Training)
     from workflow_scripts.device import pick_device
     from workflow_scripts.models.products import quick_products
     from workflow_scripts.models.tokenisation import load_codec
-    from workflow_scripts.training.looks import dev_loss
     from workflow_scripts.training.loop import load_model
+    from workflow_scripts.training.validation import dev_loss
 
     codec = load_codec(model)
     load = material.method().load if material.method else load_model

@@ -4,9 +4,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-from workflow_scripts.limits import Limits, Natural, Positive
 from workflow_scripts.noise.masking import Masking
-from workflow_scripts.noise.spans import Noise
+from workflow_scripts.noise.span_noise import Noise
+from workflow_scripts.number_types import Limits, Natural, Positive
 from workflow_scripts.training.bitext import Direction
 from workflow_scripts.training.settings import Training
 

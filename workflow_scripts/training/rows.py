@@ -14,7 +14,7 @@ from workflow_scripts.models.batches import Row, by_length
 from workflow_scripts.models.tokenisation import Codec, ordinary_pieces, word_starts
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text.files import read_lines
-from workflow_scripts.training.flat import Chained, Lines, Rows, lengths_of, same_choice
+from workflow_scripts.training.ragged import Chained, Lines, Rows, lengths_of, same_choice
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.too_long import Kept, Room, kept, read_side
 

@@ -20,8 +20,8 @@ from workflow_scripts.noise.masking import Masking, mask_pieces
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.training.bitext import drawn
-from workflow_scripts.training.flat import PORTION, Chained, Lines, Rows
 from workflow_scripts.training.pretraining_settings import Pretraining, Veco
+from workflow_scripts.training.ragged import PORTION, Chained, Lines, Rows
 from workflow_scripts.training.too_long import Room, kept, read_side
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from pathlib import Path
 import regex
 
 from workflow_scripts import registry
-from workflow_scripts.limits import Positive
+from workflow_scripts.number_types import Positive
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.files import write_lines
 from workflow_scripts.text.words import read_sentences

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from workflow_scripts.errors import InputError
-from workflow_scripts.limits import AboveZero, ShareBelowOne
 from workflow_scripts.models.tokenisation import sentinel_ids
+from workflow_scripts.number_types import AboveZero, ShareBelowOne
 from workflow_scripts.training.objective import rows_objective
 
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.stage import InputError
-from workflow_scripts.training.flat import Lines, encoded
+from workflow_scripts.training.ragged import Lines, encoded
 from workflow_scripts.training.settings import Training
 
 

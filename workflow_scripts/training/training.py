@@ -30,9 +30,9 @@ from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.stage import InputError, from_plain, is_first_process, own_settings, run
 from workflow_scripts.text.files import read_lines
-from workflow_scripts.training.asking import ask
 from workflow_scripts.training.bitext import read_bitext
 from workflow_scripts.training.choice import chosen_for
+from workflow_scripts.training.few_shot import ask
 from workflow_scripts.training.generator import USUAL, Generator
 from workflow_scripts.training.job import Job
 from workflow_scripts.training.launching import launch

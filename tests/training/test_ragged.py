@@ -5,7 +5,7 @@ from array import array
 import numpy as np
 import pytest
 
-from workflow_scripts.training.flat import Chained, Lines, Rows, encoded, lengths_of
+from workflow_scripts.training.ragged import Chained, Lines, Rows, encoded, lengths_of
 
 READ = [[5, 6, 7], [], [8], [250_001, 9]]
 LABELS = [[1], [2, 3], [-100, -100, 4], []]

@@ -7,8 +7,8 @@ from tiny_models import small_model
 
 from workflow_scripts.models.batches import collate
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.training.fitting import cells, parts_that_fit, try_part
 from workflow_scripts.training.loop import load_model, pick_loss
+from workflow_scripts.training.micro_batches import cells, parts_that_fit, try_part
 from workflow_scripts.training.rows import split_batch
 from workflow_scripts.training.settings import Training
 

@@ -19,7 +19,7 @@ from workflow_scripts.report.comparison import correct
 from workflow_scripts.report.measures import measure, seeds_scored
 from workflow_scripts.report.published import other_conditions
 from workflow_scripts.report.study import Study, configured, spread, summary, under
-from workflow_scripts.run import transfers
+from workflow_scripts.run import transfer_comparisons
 from workflow_scripts.stage import InputError
 
 HEADER = (
@@ -35,14 +35,14 @@ def transfer(results: Path, config: Config) -> dict[str, Any]:
     if not base:
         return {}
     made: dict[str, Any] = {"base": base, "tasks": [], "failed": {}, "read": []}
-    for group in transfers.comparisons(config):
+    for group in transfer_comparisons.comparisons(config):
         studies = {model: configured(results, name, config) for model, name in group.items()}
         with _noted(made, group[base]):
             runs = {model: (study, study.baseline) for model, study in studies.items()}
-            tests = studies[base].json(under(results, transfers.result(group[base])))
+            tests = studies[base].json(under(results, transfer_comparisons.result(group[base])))
             made["tasks"].append(task(base, runs, {model: model for model in group}, tests["pairs"], tests["covers"]["seeds"]))
         made["read"] += [path for study in studies.values() for path in study.read]
-    for name, models in transfers.retrievals(config).items():
+    for name, models in transfer_comparisons.retrievals(config).items():
         study = configured(results, name, config)
         with _noted(made, name):
             tests = study.json(study.run / "significance.json")

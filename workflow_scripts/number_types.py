@@ -1,4 +1,4 @@
-"""limits: types for numbers with a limited range in the configuration, e.g. ``updates: Positive``.
+"""number_types: types for numbers with a limited range in the configuration, e.g. ``updates: Positive``.
 
 The module `config` checks the ranges with pydantic. Stages do not need pydantic; what they are given by hand is checked by `objection`.
 """

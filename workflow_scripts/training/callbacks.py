@@ -1,4 +1,4 @@
-"""watching: what stands beside the Trainer while a phase is trained: it ends the phase in time, keeps its log, and says how far it is."""
+"""callbacks: what stands beside the Trainer while a phase is trained: it ends the phase in time, keeps its log, and says how far it is."""
 
 import json
 import math

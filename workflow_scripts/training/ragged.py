@@ -1,4 +1,4 @@
-"""flat: the rows of an epoch as few large arrays, whatever their number.
+"""ragged: the rows of an epoch as few large arrays, whatever their number.
 
 A row of ids as an object of its own takes some hundred bytes more than its ids, which for the forty million pairs of WMT's English-French
 is more than the text. And a process that is forked to make batches would copy these objects one after the other, since every look at

@@ -1,4 +1,4 @@
-"""spans: models with a head that marks a span of what they read: where an answer begins, and where it ends.
+"""span_head: models with a head that marks a span of what they read: where an answer begins, and where it ends.
 
 The head of BERT (Devlin et al. 2019, section 4.2): a linear layer gives each piece two logits, for the first piece of the answer and
 for its last. BERT, XLM-R and mBART are transformers' models for question answering, whose weights are read and written as they are.

@@ -1,4 +1,4 @@
-"""asking: an arm that trains nothing. The model is asked as it is, with or without examples of the training text before each source.
+"""few_shot: an arm that trains nothing. The model is asked as it is, with or without examples of the training text before each source.
 
 It is written like a trained one, with its templates, so that whatever decodes, scores and reports finds what it finds of other arms.
 """
@@ -18,11 +18,11 @@ from workflow_scripts.stage import InputError
 from workflow_scripts.text.files import lockstep
 from workflow_scripts.training.curve import handed_on, score_key
 from workflow_scripts.training.job import Job, finish
-from workflow_scripts.training.looks import dev_loss, dev_score
 from workflow_scripts.training.loop import load_model
 from workflow_scripts.training.rows import Dev, Rounds
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.too_long import Room, counted
+from workflow_scripts.training.validation import dev_loss, dev_score
 
 
 def ask(

@@ -13,7 +13,7 @@ from workflow_scripts.config.experiments import Published
 from workflow_scripts.evidence.cka import Cka
 from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.report.predictors import correlation, predictors
-from workflow_scripts.report.transfers import against_base, by_seed_interval, summed_up, transfer
+from workflow_scripts.report.transfer_tables import against_base, by_seed_interval, summed_up, transfer
 from workflow_scripts.stage import read_json, write_json
 from workflow_scripts.training.backbone import Backbone
 

@@ -1,4 +1,4 @@
-"""spans: chooses the words of a sentence that noise hits, and masks them.
+"""span_noise: chooses the words of a sentence that noise hits, and masks them.
 
 mBART masks spans of words (Liu et al. 2020: 35 % of the words, span lengths from a Poisson distribution with λ = 3.5, one
 mask per span, sentences permuted). Code-switching chooses words in the same way, but replaces them instead of masking them
@@ -16,8 +16,8 @@ import numpy as np
 import regex
 from numba import njit
 
-from workflow_scripts.limits import Limits, Share
 from workflow_scripts.noise import philox
+from workflow_scripts.number_types import Limits, Share
 from workflow_scripts.text.words import MASK, Words
 
 

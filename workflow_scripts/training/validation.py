@@ -1,4 +1,4 @@
-"""looks: what is measured on the dev set while a model that writes text is trained: the loss, and BLEU or ROUGE-L of greedy texts."""
+"""validation: what is measured on the dev set while a model that writes text is trained: the loss, and BLEU or ROUGE-L of greedy texts."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

@@ -3,13 +3,13 @@
 from collections.abc import Callable
 from typing import Any
 
-from workflow_scripts.report import found, labels
-from workflow_scripts.report.answered import answered
+from workflow_scripts.report import labels, search_results
+from workflow_scripts.report.answer_examples import answer_examples
 from workflow_scripts.report.comparison import scores, word_accuracy
 from workflow_scripts.report.curves import learning_curves
 from workflow_scripts.report.exhibits import lexicon, noises, switched, translations
+from workflow_scripts.report.experimental_setup import what_was_classified, what_was_generated, what_was_run
 from workflow_scripts.report.geometry import representation
-from workflow_scripts.report.ran import what_was_classified, what_was_generated, what_was_run
 from workflow_scripts.report.study import Study
 from workflow_scripts.report.tradeoff import speed
 from workflow_scripts.tasks.entry import task_of
@@ -19,9 +19,9 @@ READERS: dict[str, Callable[[Study], dict[str, Any]]] = {
     "answers": labels.scores,
     "translations": translations,
     "tagged": labels.tagged,
-    "answered": answered,
-    "ranked": found.ranked,
-    "neighbours": found.neighbours,
+    "answered": answer_examples,
+    "ranked": search_results.ranked,
+    "neighbours": search_results.neighbours,
     "words": word_accuracy,
     "speed": speed,
     "curves": learning_curves,
@@ -29,9 +29,9 @@ READERS: dict[str, Callable[[Study], dict[str, Any]]] = {
     "run": what_was_run,
     "generated": what_was_generated,
     "classified": what_was_classified,
-    "searched": found.what_was_searched,
+    "searched": search_results.what_was_searched,
     "distances": representation,
-    "layers": found.layers,
+    "layers": search_results.layers,
     "lexicon": lexicon,
     "dictionaries": labels.dictionaries,
     "switched": switched,

@@ -12,7 +12,7 @@ from tiny_models import manual_pairs, small_encoder
 from workflow_scripts.evidence import cka, separability, spectra
 from workflow_scripts.evidence.cka import Cka
 from workflow_scripts.evidence.separability import Separability
-from workflow_scripts.report import drawing, insides
+from workflow_scripts.report import drawing, model_analyses
 from workflow_scripts.report.__main__ import templates
 from workflow_scripts.stage import InputError, read_json
 
@@ -40,8 +40,8 @@ def results(tmp_path_factory):
 
 def shown(results, **changes):
     config = configured(models=MODELS, **changes)
-    looked_into = insides.analyses(results, config)
-    page = templates(config).get_template("analyses.html.j2").render(analyses=looked_into, titles=insides.titles())
+    looked_into = model_analyses.analyses(results, config)
+    page = templates(config).get_template("analyses.html.j2").render(analyses=looked_into, titles=model_analyses.titles())
     return looked_into[0], page
 
 
@@ -80,7 +80,7 @@ def test_each_picture_has_its_numbers_and_its_table(results):
 
 def test_the_table_names_a_model_alike_in_all_its_rows(results):
     found, _ = shown(results)
-    rows = list(insides.rows([found]))
+    rows = list(model_analyses.rows([found]))
     names = {kind: {name for row in rows if row[1] == kind for name in row[2].split(" – ")} for kind in ("cka", "spectra", "separability")}
     assert names["cka"] == names["spectra"] == names["separability"] == set(MODELS)
 
@@ -112,11 +112,11 @@ def test_a_wrong_table_of_published_spectra_is_named(results, tmp_path):
 
 
 def test_names_are_short_only_as_long_as_they_differ():
-    assert insides.short_names(["a/x/seed1/finetune", "a/x/seed2/finetune"]) == {
+    assert model_analyses.short_names(["a/x/seed1/finetune", "a/x/seed2/finetune"]) == {
         "a/x/seed1/finetune": "x seed1",
         "a/x/seed2/finetune": "x seed2",
     }
-    assert list(insides.short_names(["x", "a/x/seed1/finetune"]).values()) == ["x", "a/x/seed1/finetune"]
+    assert list(model_analyses.short_names(["x", "a/x/seed1/finetune"]).values()) == ["x", "a/x/seed1/finetune"]
 
 
 def rgb(colour: str) -> list[float]:

@@ -1,4 +1,4 @@
-"""fitting: in how many parts an update goes through a device: as few as its memory holds.
+"""micro_batches: in how many parts an update goes through a device: as few as its memory holds.
 
 What fits is found by trying. A formula for the memory of attention kernels, workspaces and allocators would have to be cautious, and every
 part more is time lost. Only the memory is tried: no weight changes, and no random number is drawn from those of training.

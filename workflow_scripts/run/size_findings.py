@@ -1,4 +1,4 @@
-"""amounts: whether there is enough text for what is held out of it, for word vectors and for pretraining.
+"""size_findings: whether there is enough text for what is held out of it, for word vectors and for pretraining.
 
 Only short text is looked at as a whole. Long text is enough for all of them, if there are running sentences in its first lines.
 """
@@ -22,7 +22,7 @@ Sides = tuple[list[str], list[str]]
 """The two sides of training text."""
 
 
-def amounts(config: Config) -> Iterator[Finding]:
+def text_sizes(config: Config) -> Iterator[Finding]:
     """What there is too little of."""
     short: dict[str, Sides] = {}
     for name in used_corpora(config):

@@ -3,12 +3,12 @@
 from configurations import changed
 from looks import moses
 
-from workflow_scripts.run import amounts, config
+from workflow_scripts.run import config, size_findings
 
 
 def test_too_little_text_is_found_before_the_jobs_that_need_more(folder):
     def said(about: str) -> list[str]:
-        return [str(finding) for finding in amounts.amounts(config.load(raw)) if finding.about == about]
+        return [str(finding) for finding in size_findings.text_sizes(config.load(raw)) if finding.about == about]
 
     raw = changed("corpora/help/train", moses(folder, "de", "en"))  # 300 lines
     assert "held_out asks for 2000 running sentences" in said("corpora.help")[0]
@@ -24,12 +24,12 @@ def test_too_little_text_is_found_before_the_jobs_that_need_more(folder):
     assert english.startswith("note")
     raw["lexicons"]["unsupervised"]["mapping"] = {"mode": "identical"}
     raw["backbones"]["bible"]["small"] |= {"dev_lines": 10}
-    assert not list(amounts.amounts(config.load(raw)))
+    assert not list(size_findings.text_sizes(config.load(raw)))
 
 
 def test_long_text_without_a_sentence_that_could_be_held_out_is_found(tmp_path):
     """A full stop of its own, as Urdu has, ends a sentence, too."""
-    lines = [f"this is the line of number {number} of them" for number in range(amounts.LONG)]
+    lines = [f"this is the line of number {number} of them" for number in range(size_findings.LONG)]
     for name, end in (("none.ur", ""), ("some.ur", "۔"), ("none.en", ""), ("some.en", ".")):
         (tmp_path / name).write_text("".join(f"{line}{end}\n" for line in lines))
     corpora = {"corpora/help/languages": ["ur", "en"], "corpora/help/test": {"web": {"held_out": 1000}}}
@@ -39,7 +39,7 @@ def test_long_text_without_a_sentence_that_could_be_held_out_is_found(tmp_path):
         raw["corpora"]["help"]["train"] = {"files": {code: str(tmp_path / f"{name}.{code}") for code in ("ur", "en")}}
         raw["backbones"]["bible"]["small"]["text"] = {"ur": "task", "en": "task"}
         raw["lexicons"]["unsupervised"]["gold"] = {}
-        said = [str(finding) for finding in amounts.amounts(config.load(raw))]
+        said = [str(finding) for finding in size_findings.text_sizes(config.load(raw))]
         assert (
             any(
                 "there is none in the first 20,000 pairs; give dev and test files of their own (running sentences have at least" in one

@@ -1,4 +1,4 @@
-"""transfers: which of the run's experiments differ by their backbone alone, so that the transfer of models can be compared.
+"""transfer_comparisons: which of the run's experiments differ by their backbone alone, so that the transfer of models can be compared.
 
 `run.transfer` names the backbone that the others are tested against. Experiments of one task on one text are one comparison, with a model
 for each of their backbones; a retrieval compares its own models already. What is tested is each experiment's first arm.

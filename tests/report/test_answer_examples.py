@@ -1,6 +1,6 @@
 """Questions in the report: the true answers, in their passage or beside it."""
 
-from workflow_scripts.report.answered import true_answers
+from workflow_scripts.report.answer_examples import true_answers
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.questions import write_spans
 

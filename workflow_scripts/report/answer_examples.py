@@ -1,4 +1,4 @@
-"""answered: questions of the test sets in the report, with the true answer and those of all arms."""
+"""answer_examples: questions of the test sets in the report, with the true answer and those of all arms."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ _AROUND = 160
 """Characters of a passage that are shown before and after the first and the last span in it."""
 
 
-def answered(study: Study, number: int = 8) -> dict[str, Any]:
+def answer_examples(study: Study, number: int = 8) -> dict[str, Any]:
     """For each test set some of its questions, evenly spaced, with the answers of each arm in their passage, first seed."""
     made = []
     for testset in study.testsets:

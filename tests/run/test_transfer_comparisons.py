@@ -6,7 +6,7 @@ import pytest
 import yaml
 from snakemake.utils import update_config
 
-from workflow_scripts.run import inputs, transfers
+from workflow_scripts.run import inputs, transfer_comparisons
 from workflow_scripts.run.config import load
 from workflow_scripts.stage import InputError
 
@@ -24,19 +24,19 @@ def study(*more, **changes):
 
 def test_models_are_compared_task_by_task_with_the_base_first():
     config = study(run={"transfer": "xlmr-small"})
-    found = transfers.comparisons(config)
+    found = transfer_comparisons.comparisons(config)
     assert [group["xlmr-small"] for group in found] == [f"small-{task}-xlmr-small" for task in ("pos", "ner", "topics")]
     assert all(list(group)[:2] == ["xlmr-small", "mbart-small"] and len(group) == 7 for group in found)
-    assert next(iter(transfers.retrievals(config)["small-retrieval"])) == "xlmr-small"
+    assert next(iter(transfer_comparisons.retrievals(config)["small-retrieval"])) == "xlmr-small"
     asked = SimpleNamespace(experiment="small-topics-xlmr-small")
-    assert transfers.names(config, asked)[0] == "xlmr-small"
+    assert transfer_comparisons.names(config, asked)[0] == "xlmr-small"
     # by model, then by seed
     first = "results/runs/small-topics-xlmr-small/finetune-5e"
-    assert transfers.folders(config, asked)[2:4] == [
+    assert transfer_comparisons.folders(config, asked)[2:4] == [
         f"{first}/seed3/predictions",
         "results/runs/small-topics-mbart-small/finetune-5e/seed1/predictions",
     ]
-    assert f"{first.rpartition('/')[0]}/transfer.json" in transfers.results(config)
+    assert f"{first.rpartition('/')[0]}/transfer.json" in transfer_comparisons.results(config)
     assert inputs.report_tables(config) == ["results/comparisons.tsv", "results/transfer.tsv", "results/analyses.tsv"]
 
 
@@ -44,18 +44,22 @@ def test_experiments_that_write_are_not_compared():
     run = {"experiments": ["small-pos-*", "one", "other"], "arms": ["finetune-12e", "finetune"], "transfer": "xlmr-small"}
     one = {"like": "questions", "arms": ["finetune"]}
     config = study("config/questions.yaml", run=run, one=one, other=one)
-    assert [group["xlmr-small"] for group in transfers.comparisons(config)] == ["small-pos-xlmr-small"]
+    assert [group["xlmr-small"] for group in transfer_comparisons.comparisons(config)] == ["small-pos-xlmr-small"]
 
 
 def test_a_model_of_an_arm_is_not_compared_by_its_backbone():
     models = {"base": {"backbone": "mbart-small"}, "tuned": {"experiment": "small-topics-mbart-small", "arm": "finetune-5e"}}
     config = study(**{"small-retrieval": {"task": "retrieval", "corpus": "small-sentences", "models": models}})
-    assert transfers.retrievals(config) == {} and transfers.comparisons(config)
+    assert transfer_comparisons.retrievals(config) == {} and transfer_comparisons.comparisons(config)
 
 
 def test_nothing_is_compared_unless_asked_for():
     config = study(run={"transfer": None, "analyses": []})
-    assert transfers.comparisons(config) == [] and transfers.retrievals(config) == {} and transfers.results(config) == []
+    assert (
+        transfer_comparisons.comparisons(config) == []
+        and transfer_comparisons.retrievals(config) == {}
+        and transfer_comparisons.results(config) == []
+    )
     assert inputs.report_tables(config) == ["results/comparisons.tsv"]
 
 
