@@ -17,7 +17,7 @@ def test_every_noise_has_words():
 
 
 def test_restoring_is_explained_where_an_arm_does_it(tmp_path):
-    explained = "Code-switching restore (CSR) puts a short stage between the two"
+    explained = "Code-switching restore (CSR) puts a short stage before finetuning"
     assert explained in plain(report(results(tmp_path / "all"), tmp_path)[0])
     others = ("finetune", "mask")
     assert explained not in plain(report(results(tmp_path / "others", arms=others), tmp_path, arms=others)[0])

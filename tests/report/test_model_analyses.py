@@ -41,7 +41,11 @@ def results(tmp_path_factory):
 def shown(results, **changes):
     config = configured(models=MODELS, **changes)
     looked_into = model_analyses.analyses(results, config)
-    page = templates(config).get_template("analyses.html.j2").render(analyses=looked_into, titles=model_analyses.titles())
+    page = (
+        templates(config)
+        .get_template("analyses.html.j2")
+        .render(analyses=looked_into, titles=model_analyses.titles(), views=model_analyses.views())
+    )
     return looked_into[0], page
 
 

@@ -98,7 +98,12 @@ def given_lexicon_folder(labelled: str, lexicon: str, pair: str) -> str:
 
 def noised_folder(experiment: str, noise: str, seed: object) -> str:
     """The rounds of noised text of a pretext phase."""
-    return f"results/codeswitch/{experiment}/{noise}/seed{seed}"
+    return f"{noised_text(experiment)}/{noise}/seed{seed}"
+
+
+def noised_text(experiment: str) -> str:
+    """The folder of all noised text of an experiment."""
+    return f"results/codeswitch/{experiment}"
 
 
 # ---------------------------------------------------------------------------------------------

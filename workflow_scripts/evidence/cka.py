@@ -40,8 +40,9 @@ import numpy as np
 import torch
 
 from workflow_scripts.device import pick_device
-from workflow_scripts.evidence.layerwise import register_analysis
+from workflow_scripts.evidence.layerwise import Compared, register_analysis
 from workflow_scripts.evidence.states import Half, Pooling, Side, encoded, longest_of, open_half, pooled, read_texts
+from workflow_scripts.names import undefined
 from workflow_scripts.number_types import AboveZero, Positive, Seed
 from workflow_scripts.stage import InputError, checksums, run, write_json
 
@@ -398,7 +399,45 @@ def estimate(both: Sums, x: Sums, y: Sums, texts: int) -> dict[str, float | None
     return {name: round(value, 6) for name, value in values.items()}
 
 
-register_analysis("cka", label="Similarity of states (CKA)", base=True, source="Kornblith et al. 2019; Ji et al. 2024")
+# ---------------------------------------------------------------------------------------------
+# the entry
+
+
+def problems(compared: Compared) -> Iterator[str]:
+    """Settings that do not fit together, nothing to compare, or models whose layers cannot be compared one by one."""
+    where, analysis, against = f"{compared.where}.cka", compared.settings, compared.against()
+    settings: Cka = analysis.cka
+    for model in settings.against:
+        yield from undefined(f"{where}.against", model, analysis.models)
+    if not settings.poolings or len({*settings.poolings}) < len(settings.poolings):
+        yield f"{where}.poolings: {settings.poolings} must be different poolings, at least one"
+    if settings.block < 4 * NEEDED:
+        yield f"{where}.block: {settings.block} texts are too few to estimate from; give {4 * NEEDED} or more"
+    if settings.texts < NEEDED:
+        yield f"{where}.texts: {settings.texts} are fewer than the estimate needs, {NEEDED}"
+    depths = {model: size.layers for model, size in compared.sizes.items()}
+    differ = [(a, b) for a in against or depths for b in depths if b not in against and a in depths and depths[a] != depths[b]]
+    if settings.layers == "same" and differ:
+        a, b = differ[0]
+        yield f"{where}: {a} has {depths[a]} layers and {b} {depths[b]}; set `cka.layers: all`, or analyse them apart"
+    others = [model for model in analysis.models if model not in against]
+    languages = (analysis.parallel or settings.unaligned) and compared.languages is not None and len(compared.languages) > 1
+    if compared.languages is not None and len(others) < (1 if against else 2) and not languages:
+        yield (
+            f"{compared.where}: CKA has nothing to compare: no model besides {', '.join(against or others)}, and no translations in two "
+            "languages; name another model, or leave `cka` out of `stages`"
+        )
+
+
+register_analysis(
+    "cka",
+    label="Similarity of states (CKA)",
+    base=True,
+    source="Kornblith et al. 2019; Ji et al. 2024",
+    problems=problems,
+    lowers_memory="memory_gb",
+    view="similarity",
+)
 
 
 if __name__ == "__main__":

@@ -12,10 +12,10 @@ compare models or languages, are registered by `register_analysis`, and have a r
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, NamedTuple
 
 from workflow_scripts import registry
 from workflow_scripts.errors import InputError
@@ -29,6 +29,23 @@ PARAMETERS = {
     "draw": "a NumPy generator, the same in every run",
 }
 """What the function of an analysis may ask for, by the name of its parameter."""
+
+
+class Compared(NamedTuple):
+    """What an analysis of the run compares, for its checks."""
+
+    where: str
+    """The key of the analysis in the configuration."""
+    settings: Any
+    """What is looked into: `config.analyses.Analysis`."""
+    sizes: dict[str, Any]
+    """The size (`training.small.Small`) of each of its models that is made in the run; of others it is known when they are loaded."""
+    languages: list[str] | None
+    """The languages of its text; None where it has none, or one that is wrong."""
+
+    def against(self) -> list[str]:
+        """The models that all others are compared with."""
+        return self.settings.cka.against or ([self.settings.base] if self.settings.base else [])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +62,12 @@ class StatesAnalysis(registry.Entry):
     """Whether it compares models with the base."""
     decimals: int = 2
     """How many decimals tables show."""
+    problems: Callable[[Compared], Iterator[str]] | None = None
+    """What is wrong with the analysis and types cannot tell."""
+    lowers_memory: str = "texts"
+    """Which of its settings a job that lacked memory is to have lower; empty if none helps."""
+    view: str = "layers"
+    """How the report shows it: a key of `VIEWS` in `report.model_analyses`."""
 
 
 def register_analysis(name: str, *, label: str, **about: Any) -> None:

@@ -46,7 +46,9 @@ class TextMetric(registry.Entry):
     cased: bool = False
     """Whether upper and lower case count, so that text that was lower-cased has another score."""
     called: Callable[[str, Any], str] | None = None
-    """Language and settings → its name in tables, where that says how it was counted."""
+    """Language and settings → its name in tables, where that says how it was counted: the entry's name, and more behind a blank."""
+    fetches: Callable[[str, Any], str] | None = None
+    """Language and settings → what it downloads where that is not there, as messages call it."""
 
 
 def register_metric(name: str, make: Callable[[str, Any, bool], Metric], *, label: str = "", **about: Any) -> None:
@@ -109,13 +111,20 @@ class MeanOfSentences(SummedMetric):
         return Score(self.name, float(stats[0]) / float(stats[1]))
 
 
+def entry_of(metric: str) -> TextMetric | None:
+    """The entry of a metric of text by its name in tables; None of one that is none."""
+    known, name = registry.entries("metric"), metric.removesuffix(", lower-cased")
+    short = known.get(name.partition(" ")[0])
+    return known.get(name) or (short if short and short.called else None)
+
+
 def higher_is_better(metric: str) -> bool:
     """Whether a larger score is the better one, of any score by its name in tables; COMET's and those of tasks with labels are."""
-    found = registry.entries("metric").get(metric.removesuffix(", lower-cased"))
+    found = entry_of(metric)
     return found is None or found.higher_is_better
 
 
 def decimals(metric: str) -> int | None:
     """How many decimals tables show of a metric of text; None of one that is none."""
-    found = registry.entries("metric").get(metric.removesuffix(", lower-cased"))
+    found = entry_of(metric)
     return found.decimals if found else None

@@ -162,7 +162,7 @@ def _bleu(code: str, settings: Scores, lowercase: bool) -> Metric:
     """BLEU. Its tokeniser may be a file that sacreBLEU downloads when it is first used, to the folder that the variable SACREBLEU names."""
     from sacrebleu.tokenizers.tokenizer_spm import SACREBLEU_DIR, SPM_MODELS
 
-    tokenize = settings.tokenize or language(code).bleu_tokenizer
+    tokenize = _bleu_tokenizer(code, settings)
     try:
         return BLEU(tokenize=tokenize, lowercase=lowercase)
     except (Exception, SystemExit) as error:
@@ -178,6 +178,10 @@ def _bleu(code: str, settings: Scores, lowercase: bool) -> Metric:
         ) from None
 
 
+def _bleu_tokenizer(code: str, settings: Scores) -> str:
+    return settings.tokenize or language(code).bleu_tokenizer
+
+
 def _chrf(code: str, settings: Scores, lowercase: bool, word_order: int = 0) -> Metric:
     return CHRF(lowercase=lowercase, word_order=word_order)
 
@@ -189,7 +193,13 @@ def _ter(code: str, settings: Scores, lowercase: bool) -> Metric:
 for rouge in ROUGES:
     register_metric(rouge, partial(_rouge, rouge), source="Lin 2004")
 register_metric("METEOR", _meteor, called=_meteor_name, source="Denkowski and Lavie 2014; Banerjee and Lavie 2005")
-register_metric("BLEU", _bleu, cased=True, source="Papineni et al. 2002; Post 2018")
+register_metric(
+    "BLEU",
+    _bleu,
+    cased=True,
+    fetches=lambda code, settings: f"tokeniser {_bleu_tokenizer(code, settings)}",
+    source="Papineni et al. 2002; Post 2018",
+)
 register_metric("chrF", _chrf, cased=True, source="Popović 2015")
 register_metric("chrF++", partial(_chrf, word_order=2), cased=True, source="Popović 2017")
 register_metric("TER", _ter, higher_is_better=False, source="Snover et al. 2006")

@@ -26,6 +26,7 @@ Intervals (95 %) of the probe's accuracy and of retrieval resample the texts, ea
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
@@ -36,7 +37,7 @@ import torch
 
 from workflow_scripts.device import pick_device
 from workflow_scripts.evidence.counted import share
-from workflow_scripts.evidence.layerwise import register_analysis
+from workflow_scripts.evidence.layerwise import Compared, register_analysis
 from workflow_scripts.evidence.nearest import search
 from workflow_scripts.evidence.states import Pooling, Side, longest_of, open_half, read_texts, states_of
 from workflow_scripts.number_types import AboveZero, Limits, Positive, Seed
@@ -204,7 +205,23 @@ def _unit(vectors: np.ndarray) -> np.ndarray:
     return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
 
 
-register_analysis("separability", label="Separability of languages")
+# ---------------------------------------------------------------------------------------------
+# the entry
+
+
+def problems(compared: Compared) -> Iterator[str]:
+    """Fewer texts than the probe has folds, or a single language."""
+    settings: Separability = compared.settings.separability
+    if settings.texts < settings.folds:
+        yield f"{compared.where}.separability.texts: {settings.texts} are fewer than its {settings.folds} folds"
+    if compared.languages is not None and len(compared.languages) < 2:
+        yield (
+            f"{compared.where}: separability needs two languages at least, got {compared.languages}; leave it out of `stages`, or give "
+            "text in another language"
+        )
+
+
+register_analysis("separability", label="Separability of languages", problems=problems, view="separation")
 
 
 if __name__ == "__main__":

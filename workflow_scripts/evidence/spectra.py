@@ -23,6 +23,9 @@ effective rank
 
 from __future__ import annotations
 
+import csv
+import os
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -31,11 +34,11 @@ import numpy as np
 import torch
 
 from workflow_scripts.device import pick_device
-from workflow_scripts.evidence.layerwise import register_analysis
+from workflow_scripts.evidence.layerwise import Compared, register_analysis
 from workflow_scripts.evidence.states import Half, Side, open_half
 from workflow_scripts.models.networks import layers_of, matrices_in
 from workflow_scripts.number_types import Positive
-from workflow_scripts.stage import InputError, run, write_json
+from workflow_scripts.stage import InputError, resource, run, write_json
 
 
 @dataclass
@@ -157,7 +160,59 @@ def curve(values: np.ndarray, points: int) -> list[list[float]]:
     return [[int(number) + 1, round(float(values[number]), 5)] for number in chosen]
 
 
-register_analysis("spectra", label="Spectra of weights", reads_text=False, base=True, source="Ji et al. 2024")
+# ---------------------------------------------------------------------------------------------
+# the entry
+
+PUBLISHED = ("model", "layer", "matrix", "norm", "distance", "source")
+"""Columns of a table of published spectra."""
+
+
+def published_spectra(path: str) -> dict[tuple[str, int, str], dict[str, str]]:
+    """(model, layer, matrix) → the row of a table of published norms and distances; raises `InputError` for a file that is none."""
+    found = {}
+    try:
+        with open(resource(path), encoding="utf-8", newline="") as file:
+            reader = csv.DictReader(file, delimiter="\t")
+            if missing := [name for name in PUBLISHED if name not in (reader.fieldnames or ())]:
+                raise InputError(
+                    f"{path}: line 1 lacks the column {missing[0]}; it must name {', '.join(PUBLISHED)}, with tabs between them"
+                )
+            for row in reader:
+                if not (row["layer"] or "").isdecimal():
+                    raise InputError(f"{path}: line {reader.line_num}: {row['layer']!r} is no number of a layer; they count from 0")
+                found[row["model"], int(row["layer"]), row["matrix"]] = row
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: cannot be read ({error}); give a TSV file in UTF-8") from None
+    return found
+
+
+def problems(compared: Compared) -> Iterator[str]:
+    """Models whose matrices have another shape than those of the base, or a table of published numbers that is none."""
+    where, base, published = compared.where, compared.settings.base, compared.settings.published
+    shapes = {model: (size.layers, size.d_model, size.ffn) for model, size in compared.sizes.items()}
+    if base in shapes and (other := next((model for model in shapes if shapes[model] != shapes[base]), None)):
+        yield (
+            f"{where}.base: {other} has (layers, width, feed-forward width) {shapes[other]}, {base} {shapes[base]}; "
+            "singular values of another shape cannot be subtracted; leave `base` out, or analyse the models apart"
+        )
+    # preflight says that a file is missing
+    if published and os.path.exists(resource(published)):
+        try:
+            published_spectra(published)
+        except InputError as error:
+            yield f"{where}.published: {error}"
+
+
+register_analysis(
+    "spectra",
+    label="Spectra of weights",
+    reads_text=False,
+    base=True,
+    source="Ji et al. 2024",
+    problems=problems,
+    lowers_memory="",
+    view="singular_values",
+)
 
 
 if __name__ == "__main__":

@@ -26,6 +26,9 @@ from workflow_scripts.number_types import Natural, Positive
 from workflow_scripts.stage import InputError, in_one_line, run, write_json
 from workflow_scripts.text.files import read_lines
 
+METRICS = ("BLEU", "chrF")
+"""What is measured of what was written, where nothing else is asked for."""
+
 
 @dataclass
 class Speed:
@@ -64,7 +67,7 @@ def main(
     arms: tuple[str, ...],
     languages: tuple[str, str],
     documents: bool = False,
-    metrics: tuple[str, ...] = ("BLEU", "chrF"),
+    metrics: tuple[str, ...] = METRICS,
     tokenize: str = "",
     meteor_jar: str = "",
     max_length: int = 200,

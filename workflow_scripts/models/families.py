@@ -39,6 +39,8 @@ from workflow_scripts.models.folders import TOKENIZER_FILES, check_folder
 
 DEFAULT_FAMILY = "mbart"
 """The family of small models where a configuration names none."""
+CONVERTED = {"encoder": "xlmr", "encoder-decoder": "bart"}
+"""What a model is converted to → the family that it then is of."""
 UNLIMITED = 1 << 30
 """The longest row of models whose positions are relative, so that none is too long; no text has so many pieces."""
 
@@ -103,6 +105,8 @@ class Family(registry.Entry):
     """Whether heads read the encoder's states, of a model that has a decoder as well."""
     sentinel: str = ""
     """The pieces that stand for spans in pretraining (`<extra_id_{}>`, from 0 on), where the family has such."""
+    convertible: bool = False
+    """Whether a model of it can be made to a plain encoder or an encoder-decoder (`conversion`)."""
     by_structure: bool = False
     """Whether layers, matrices, kinds of dropout, positions and special tokens are found out of each model (`structure`)."""
     recognises: Callable[[str, tuple[str, ...]], bool] | None = None
@@ -280,6 +284,7 @@ family(
     # XLM-R comes without a pooler, and one that is made up would be another one each time
     bare={"add_pooling_layer": False},
     head_states=_of_xlmr,
+    convertible=True,
     maker=makers.XLMR,
 )
 family("mbert", label="BERT", **_MBERT, head_states=_of_bert)

@@ -25,7 +25,7 @@ from workflow_scripts.noise import span_noise
 from workflow_scripts.noise.candidates import Candidates, Lookup, Lookups, load_candidates, load_lookups, permute_candidates
 from workflow_scripts.noise.entry import Noise as Entry
 from workflow_scripts.noise.released import pieces_of, released_side
-from workflow_scripts.noise.rounds import write_rounds
+from workflow_scripts.noise.rounds import REPORT, write_rounds
 from workflow_scripts.noise.span_noise import Noise
 from workflow_scripts.noise.switching import Kind, switch_lines, switched
 from workflow_scripts.number_types import Limits, Positive
@@ -255,7 +255,7 @@ def _write_report(
 ) -> None:
     about: dict[str, Any] = {"kind": entry.name, "unit": "piece" if entry.pieces else "word", "masks": entry.masks, "rounds": rounds}
     about |= {"languages": languages, **more, "seed": seed, "sides": shares, "settings": asdict(settings)}
-    write_json(output / "codeswitch.json", about | ({"noise_settings": asdict(own)} if own is not None else {}))
+    write_json(output / REPORT, about | ({"noise_settings": asdict(own)} if own is not None else {}))
 
 
 # ---------------------------------------------------------------------------------------------

@@ -48,6 +48,8 @@ class Noise(registry.Entry):
     """A function of a `Batch` that returns its new lines; with `pieces`, of the pieces of a sentence (`released.switch_pieces`)."""
     asks: str
     """The question that the report asks of an arm with it, against the baseline; of a control, of the noise that it is a control of."""
+    explained: str = ""
+    """What it is, in a sentence or two, where the report says what was run; empty where `label` is enough."""
     control_of: str = ""
     """The noise that it is a control of."""
     against: tuple[str, ...] = ()

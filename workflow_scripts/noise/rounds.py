@@ -7,7 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
 
+from workflow_scripts.stage import read_json
 from workflow_scripts.text.files import chunks, writers
+
+REPORT = "codeswitch.json"
+"""The file of a folder of rounds that says which noise they have; pretraining's, which have mBART's, lack it."""
 
 # number of files that are open, and compressed, at once
 _TOGETHER = 16
@@ -30,6 +34,12 @@ def write_rounds(
                 for write, new in zip(writes, noised(lines, first, list(some)), strict=True):
                     for row in zip(new, lines, strict=True):
                         write("\t".join(row))
+
+
+def read_form(folder: Path) -> tuple[bool, bool]:
+    """Of a folder of rounds: whether noised lines are pieces instead of text, and whether `<mask>` in them is the model's own mask."""
+    said = read_json(folder / REPORT) if (folder / REPORT).exists() else {"unit": "word", "masks": True}
+    return said["unit"] == "piece", said.get("masks", said.get("kind") == "mask")  # files of earlier versions lack `masks`
 
 
 def _numbered(some: Iterable[list[str]]) -> Iterator[tuple[int, list[str]]]:

@@ -204,6 +204,9 @@ register_batch(
     replaced_by_candidates,
     label="restoring code-switched text",
     asks="Does code-switching restore help?",
+    explained="Code-switching restore (CSR) puts a short stage before finetuning: words of the training text are replaced with their "
+    "translations, by a lexicon that may be learnt without any parallel text, and the model learns to restore the original sentence "
+    "(Zan et al. 2022).",
     lexicon="own",
     source=ZAN,
 )

@@ -119,6 +119,7 @@ def write_report(
         "predictors": predictors(transferred, looked_into),
         "analyses": looked_into,
         "titles": model_analyses.titles(),
+        "views": model_analyses.views(),
         "cost": cost(results),
         "data": acquired(results, settings),
         "provenance": provenances(results, [path for path in read_for_it if path.is_relative_to(results)]),

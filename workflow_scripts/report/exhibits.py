@@ -12,9 +12,9 @@ import zstandard
 
 from workflow_scripts.evidence.scores import parallel_lines
 from workflow_scripts.evidence.word_accuracy import read_frequencies, tokenizer
+from workflow_scripts.noise.rounds import read_form
 from workflow_scripts.report import drawing
 from workflow_scripts.report.study import Study, evenly
-from workflow_scripts.stage import read_json
 from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.text.words import BREAK
 
@@ -86,7 +86,7 @@ def noised_lines(folder: Path, code: str, among: int) -> dict[str, str]:
     """Original line → noised line, for the first `among` rows of round 0. Pieces are joined to words again."""
     with zstandard.open(folder / f"round0.{code}.tsv.zst", "rt", encoding="utf-8") as file:
         rows = [line.rstrip("\n").split("\t") for line in itertools.islice(file, among)]
-    if read_json(folder / "codeswitch.json")["unit"] == "piece":
+    if read_form(folder)[0]:
         rows = [(noised.replace(" ", "").replace("▁", " ").strip(), original) for noised, original in rows]
     # a document is a row; its sentences are shown one by one
     split = ([side.split(BREAK) for side in row] for row in rows)

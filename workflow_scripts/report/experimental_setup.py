@@ -30,10 +30,11 @@ def what_was_generated(study: Study) -> dict[str, Any]:
 
 
 def trained(study: Study) -> dict[str, Any]:
-    """How the arms were trained, in every task: backbones, phases, whether a phase restores code-switched text, machines, choices."""
+    """How the arms were trained, in every task: backbones, phases, what their noises are, machines, choices."""
     made = phases(study)
-    restores = any(phase.data == "codeswitch" for phases in study.arms.values() for phase in phases)
-    return {"backbones": backbones(study), "phases": made, "restores": restores, "machines": machines(study), "choices": choices(study)}
+    noises = dict.fromkeys(phase.data for phases in study.arms.values() for phase in phases if phase.restores)
+    explained = [said for name in noises if (said := registry.entry("noise", name).explained)]
+    return {"backbones": backbones(study), "phases": made, "explained": explained, "machines": machines(study), "choices": choices(study)}
 
 
 def backbones(study: Study) -> dict[str, dict[str, Any]]:

@@ -3,13 +3,14 @@
 The functions read the files under ``results/analyses`` and return plain data for the template `analyses.html.j2`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from workflow_scripts import registry
+from workflow_scripts.config.analyses import Analysis
 from workflow_scripts.config.configuration import Config
-from workflow_scripts.run.analyses import published_spectra
+from workflow_scripts.evidence.spectra import published_spectra
 from workflow_scripts.stage import InputError, read_json
 
 ESTIMATES = ("unbiased", "plain")
@@ -39,10 +40,7 @@ def analyses(results: Path, config: Config) -> list[dict[str, Any]]:
         for stage in analysis.stages:
             path = results / "analyses" / name / f"{stage}.json"
             try:
-                shown = _SHOWN.get(stage, layerwise)(read_json(path), names)
-                if stage == "spectra":
-                    shown["published"] = published_spectra(analysis.published) if analysis.published else {}
-                one["stages"][stage] = shown
+                one["stages"][stage] = view_of(stage).read(read_json(path), names, analysis)
                 one["read"].append(path)
             except InputError as error:
                 one["failed"][stage] = str(error)
@@ -63,7 +61,7 @@ def short_names(models: list[str]) -> dict[str, str]:
     return names if len({*names.values()}) == len(names) else {model: model for model in models}
 
 
-def similarity(report: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+def similarity(report: dict[str, Any], names: dict[str, str], analysis: Analysis) -> dict[str, Any]:
     """Heat maps and tables of CKA, for each way of pooling."""
     poolings = {}
     for pooling, found in report["poolings"].items():
@@ -151,7 +149,7 @@ def between_languages(found: list[dict[str, Any]], names: dict[str, str], langua
     return {"by_layer": by_layer, "by_pair": by_pair}
 
 
-def spectra(report: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+def spectra(report: dict[str, Any], names: dict[str, str], analysis: Analysis) -> dict[str, Any]:
     """Tables of norms and distances, by layer and model, and curves: the singular values of the last layer, the norms by layer."""
     models = report["models"]
     first = next(iter(models.values()))
@@ -176,36 +174,16 @@ def spectra(report: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
         "depth": {model: found["layers"] for model, found in models.items()},
         # files of earlier versions have none
         "embeddings": {model: found["embeddings"] for model, found in models.items() if "embeddings" in found},
+        "published": published_spectra(analysis.published) if analysis.published else {},
     }
 
 
 def rows(found: list[dict[str, Any]]) -> Iterator[tuple]:
     """Rows of `analyses.tsv`, under `HEADER`, from what `analyses` returns."""
     for one in found:
-        stages = one["stages"]
-        for pooling, maps in stages["cka"]["poolings"].items() if "cka" in stages else ():
-            for row in maps["rows"]:
-                head = (one["name"], "cka", row["models"], row["where"], row["layer"], pooling)
-                yield (*head, "cka_unbiased", *_rounded(row["unbiased"], row["low"], row["high"]))
-                yield (*head, "cka_plain", *_rounded(row["plain"], None, None))
-                yield (*head, "cka_plain_zero_line", *_rounded(row["zero"], None, None))
-        for (model, layer, matrix), row in stages["spectra"]["cells"].items() if "spectra" in stages else ():
-            for metric in ("norm", "distance", "moved", "effective_rank"):
-                if metric in row:
-                    yield (one["name"], "spectra", model, "", layer, matrix, metric, *_rounded(row[metric], None, None))
-        for model, row in stages["spectra"]["embeddings"].items() if "spectra" in stages else ():
-            for metric in ("norm", "distance", "moved", "largest", "effective_rank"):
-                if metric in row:
-                    yield (one["name"], "spectra", model, "", "", "embeddings", metric, *_rounded(row[metric], None, None))
-        for row in stages["separability"]["rows"] if "separability" in stages else ():
-            for metric in stages["separability"]["measures"]:
-                cell = row[metric]
-                values = (cell["mean"], cell["low"], cell["high"]) if metric in WITH_INTERVAL else (cell, None, None)
-                yield (one["name"], "separability", row["models"], "", row["layer"], "", metric, *_rounded(*values))
-
-        for name, shown in stages.items():
-            for row in shown["rows"] if "entry" in shown else ():
-                yield (one["name"], name, row["models"], row["language"], row["layer"], "", name, *_rounded(row["value"], None, None))
+        for stage in filter(one["stages"].get, registry.entries("analysis")):
+            for row in view_of(stage).rows(one["stages"][stage]):
+                yield (one["name"], stage, *row)
 
 
 def titles() -> dict[str, str]:
@@ -213,11 +191,16 @@ def titles() -> dict[str, str]:
     return {name: entry.label for name, entry in registry.entries("analysis").items()}
 
 
+def views() -> dict[str, str]:
+    """How the page shows each analysis, in the order in which it does."""
+    return {name: entry.view for name, entry in registry.entries("analysis").items()}
+
+
 def _rounded(*values: float | None) -> list[float | str]:
     return ["" if value is None else round(value, 6) for value in values]
 
 
-def separability(report: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+def separability(report: dict[str, Any], names: dict[str, str], analysis: Analysis) -> dict[str, Any]:
     """A chart over the layers for each measure, and the rows of its table."""
     models = report["models"]
     shown = [key for key in MEASURES if key in next(iter(models.values()))["by_layer"][0]]
@@ -236,7 +219,7 @@ def separability(report: dict[str, Any], names: dict[str, str]) -> dict[str, Any
     return {"report": report, "charts": charts, "measures": {key: MEASURES[key] for key in shown}, "rows": rows}
 
 
-def layerwise(report: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+def layerwise(report: dict[str, Any], names: dict[str, str], analysis: Analysis) -> dict[str, Any]:
     """A chart over the layers for each language, and the rows of the table, of an analysis of a plugin."""
     entry = registry.entry("analysis", report["measure"])
     models = report["models"]
@@ -255,4 +238,61 @@ def layerwise(report: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
     return {"report": report, "entry": entry, "charts": charts, "rows": rows}
 
 
-_SHOWN = {"cka": similarity, "spectra": spectra, "separability": separability}
+# ---------------------------------------------------------------------------------------------
+# rows of the table: models, languages, layer, pooling or matrix, metric, value and its interval
+
+
+def _similarity_rows(shown: dict[str, Any]) -> Iterator[tuple]:
+    for pooling, maps in shown["poolings"].items():
+        for row in maps["rows"]:
+            head = (row["models"], row["where"], row["layer"], pooling)
+            yield (*head, "cka_unbiased", *_rounded(row["unbiased"], row["low"], row["high"]))
+            yield (*head, "cka_plain", *_rounded(row["plain"], None, None))
+            yield (*head, "cka_plain_zero_line", *_rounded(row["zero"], None, None))
+
+
+def _spectra_rows(shown: dict[str, Any]) -> Iterator[tuple]:
+    for (model, layer, matrix), row in shown["cells"].items():
+        for metric in ("norm", "distance", "moved", "effective_rank"):
+            if metric in row:
+                yield (model, "", layer, matrix, metric, *_rounded(row[metric], None, None))
+    for model, row in shown["embeddings"].items():
+        for metric in ("norm", "distance", "moved", "largest", "effective_rank"):
+            if metric in row:
+                yield (model, "", "", "embeddings", metric, *_rounded(row[metric], None, None))
+
+
+def _separability_rows(shown: dict[str, Any]) -> Iterator[tuple]:
+    for row in shown["rows"]:
+        for metric in shown["measures"]:
+            cell = row[metric]
+            values = (cell["mean"], cell["low"], cell["high"]) if metric in WITH_INTERVAL else (cell, None, None)
+            yield (row["models"], "", row["layer"], "", metric, *_rounded(*values))
+
+
+def _layerwise_rows(shown: dict[str, Any]) -> Iterator[tuple]:
+    for row in shown["rows"]:
+        yield (row["models"], row["language"], row["layer"], "", shown["entry"].name, *_rounded(row["value"], None, None))
+
+
+class View(NamedTuple):
+    """A way in which the report shows an analysis; its template has the same name, in `templates/analyses`."""
+
+    read: Callable[[dict[str, Any], dict[str, str], Analysis], dict[str, Any]]
+    """What a stage wrote, the short names of models, and the analysis → what the template shows."""
+    rows: Callable[[dict[str, Any]], Iterator[tuple]]
+    """That → rows of the table."""
+
+
+VIEWS = {
+    "similarity": View(similarity, _similarity_rows),
+    "singular_values": View(spectra, _spectra_rows),
+    "separation": View(separability, _separability_rows),
+    "layers": View(layerwise, _layerwise_rows),
+}
+"""How an analysis may be shown (`view` of its entry)."""
+
+
+def view_of(analysis: str) -> View:
+    """How the analysis of this name is shown."""
+    return VIEWS[registry.entry("analysis", analysis).view]

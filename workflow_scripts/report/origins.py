@@ -7,6 +7,7 @@ from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
+from workflow_scripts import registry
 from workflow_scripts.config.configuration import Config
 from workflow_scripts.run.uses import data_file, data_used
 from workflow_scripts.stage import read_json
@@ -53,12 +54,14 @@ SAYS_WHERE = {
     "mapping": "lexicons/{folder}/{job}/mapping.json",
     "retrieval": "runs/{folder}/{arm}/seed{seed}/predictions/*.scores.json",
     "translated": "labelled/{folder}/translated/{job}.json",
-    "cka": "analyses/{job}/cka.json",
-    "spectra": "analyses/{job}/spectra.json",
-    "separability": "analyses/{job}/separability.json",
     "speed": "runs/{job}/speed.json",
 }
 """Rule → the report of a job in `results`, which says on which `device` it ran. It need not have a model that is trained here."""
+
+
+def says_where() -> dict[str, str]:
+    """`SAYS_WHERE`, with the analyses that have a rule of their own."""
+    return SAYS_WHERE | {name: f"analyses/{{job}}/{name}.json" for name, one in registry.entries("analysis").items() if not one.make}
 
 
 def cost(results: Path) -> list[dict[str, Any]]:
@@ -71,7 +74,7 @@ def cost(results: Path) -> list[dict[str, Any]]:
         with open(path, encoding="utf-8") as file:
             for row in csv.DictReader(file, delimiter="\t"):
                 seconds, cpu, memory = (_number(row.get(key)) for key in ("s", "cpu_time", "max_rss"))
-                gpus = gpus_of(results, rule, job) if rule in ON_GPU | SAYS_WHERE.keys() else 0
+                gpus = gpus_of(results, rule, job) if rule in ON_GPU | says_where().keys() else 0
                 jobs.append({"rule": rule, "seconds": seconds, "cpu": cpu / 3600, "memory": memory, "gpu": seconds * gpus / 3600})
     rows = []
     for rule in [*dict.fromkeys(job["rule"] for job in jobs), "all"] if jobs else []:
@@ -82,13 +85,13 @@ def cost(results: Path) -> list[dict[str, Any]]:
 
 
 def gpus_of(results: Path, rule: str, benchmark: Path) -> int:
-    """How many GPUs a job had: what a phase's `training.json` or the file of `SAYS_WHERE` says, else one where its model's training had."""
+    """How many GPUs a job had: what a phase's `training.json` or the file of `says_where` says, else one where its model's training had."""
     runs, experiment = results / "runs", benchmark.parent.name
     reports: Iterable[Path]
     arm, _, rest = benchmark.stem.rpartition(".seed")
     seed, _, last = rest.partition(".")
-    if rule in SAYS_WHERE:
-        reports = results.glob(SAYS_WHERE[rule].format(folder=experiment, job=benchmark.stem, arm=arm, seed=seed))
+    if file := says_where().get(rule):
+        reports = results.glob(file.format(folder=experiment, job=benchmark.stem, arm=arm, seed=seed))
     elif rule == "representation_backbone":
         reports = runs.glob(f"{experiment}/*/seed*/*/training.json")
     else:

@@ -10,6 +10,8 @@ from typing import Any
 
 from scipy.stats import spearmanr
 
+from workflow_scripts import registry
+
 FEWEST = 5
 """Of fewer models no correlation is given."""
 
@@ -38,33 +40,45 @@ def correlation(means: dict[str, float], values: dict[str, float], models: list[
 
 def _measures(one: dict[str, Any]) -> dict[str, dict[str, float]]:
     """What the page calls a measure → model → its value; the last layer's, and of spectra all layers' together."""
-    stages, base = one["stages"], one["settings"].base
     made: dict[str, dict[str, float]] = {}
-    if "cka" in stages:
-        pooling, found = next(iter(stages["cka"]["report"]["poolings"].items()))
-        for other in one["settings"].cka.against or ([base] if base else []):
-            with_other = [
-                (pair["b"] if pair["a"] == other else pair["a"], pair) for pair in found["models"] if other in (pair["a"], pair["b"])
-            ]
-            made[f"CKA with {one['names'][other]}, last layer, {pooling} (unbiased, mean over languages)"] = _last_cka(with_other)
-        within = [(pair["model"], pair) for pair in found["languages"]]
-        made[f"CKA between languages, last layer, {pooling} (unbiased, mean over pairs)"] = _last_cka(within)
-    if "spectra" in stages:
-        norms = {key: row["norm"] for key, row in stages["spectra"]["cells"].items()}
-        made["‖σ‖ of all matrices together"] = _together(norms)
-        if base:
-            distances = {key: row["distance"] for key, row in stages["spectra"]["cells"].items() if key[0] != base}
-            made[f"d to {one['names'][base]}, all matrices together"] = _together(distances)
-    if "separability" in stages:
-        last = {model: found["by_layer"][-1] for model, found in stages["separability"]["report"]["models"].items()}
+    for stage, shown in one["stages"].items():
+        if measures := MEASURES.get(registry.entry("analysis", stage).view):
+            made |= measures(one, shown)
+    return made
+
+
+def _similarity(one: dict[str, Any], shown: dict[str, Any]) -> dict[str, dict[str, float]]:
+    base, made = one["settings"].base, {}
+    pooling, found = next(iter(shown["report"]["poolings"].items()))
+    for other in one["settings"].cka.against or ([base] if base else []):
+        with_other = [(pair["b"] if pair["a"] == other else pair["a"], pair) for pair in found["models"] if other in (pair["a"], pair["b"])]
+        made[f"CKA with {one['names'][other]}, last layer, {pooling} (unbiased, mean over languages)"] = _last_cka(with_other)
+    within = [(pair["model"], pair) for pair in found["languages"]]
+    made[f"CKA between languages, last layer, {pooling} (unbiased, mean over pairs)"] = _last_cka(within)
+    return made
+
+
+def _singular_values(one: dict[str, Any], shown: dict[str, Any]) -> dict[str, dict[str, float]]:
+    base = one["settings"].base
+    made = {"‖σ‖ of all matrices together": _together({key: row["norm"] for key, row in shown["cells"].items()})}
+    if base:
+        distances = {key: row["distance"] for key, row in shown["cells"].items() if key[0] != base}
+        made[f"d to {one['names'][base]}, all matrices together"] = _together(distances)
+    return made
+
+
+def _separation(one: dict[str, Any], shown: dict[str, Any]) -> dict[str, dict[str, float]]:
+    last = {model: found["by_layer"][-1] for model, found in shown["report"]["models"].items()}
+    return {
+        f"{called}, last layer": {
+            model: row[key]["mean"] if isinstance(row[key], dict) else row[key] for model, row in last.items() if key in row
+        }
         for key, called in (
             ("probe", "accuracy of the language probe"),
             ("between", "share of variance between languages"),
             ("retrieval", "translations found"),
-        ):
-            values = {model: row[key]["mean"] if isinstance(row[key], dict) else row[key] for model, row in last.items() if key in row}
-            made[f"{called}, last layer"] = values
-    return made
+        )
+    }
 
 
 def _last_cka(pairs: list[tuple[str, dict[str, Any]]]) -> dict[str, float]:
@@ -82,3 +96,7 @@ def _together(parts: dict[tuple[str, int, str], float]) -> dict[str, float]:
     for (model, _, _), value in parts.items():
         squares[model] = squares.get(model, 0.0) + value**2
     return {model: total**0.5 for model, total in squares.items()}
+
+
+MEASURES = {"similarity": _similarity, "singular_values": _singular_values, "separation": _separation}
+"""How an analysis is shown (`view` of its entry) → which measures of it are ranked; of the others none."""

@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from typing import Any
 
-from workflow_scripts import registry
 from workflow_scripts.config.experiments import Published
 from workflow_scripts.evidence.average import AVERAGE
 from workflow_scripts.evidence.comet import same_model
+from workflow_scripts.evidence.metric import entry_of
 from workflow_scripts.evidence.scores import ROUGES
 from workflow_scripts.report.curves import ENOUGH_POINTS, updates_in_all
 from workflow_scripts.report.study import Study, summary
@@ -45,8 +45,9 @@ def updates_needed(updates_to_baseline: Rows) -> Iterator[dict[str, Any]]:
 
 
 def _is_called(metric: str, published: str) -> bool:
-    """Whether a column of `scores.tsv` has the metric that was published; a paper seldom says which METEOR it counted."""
-    return metric == published or (published == "METEOR" and metric.startswith("METEOR "))
+    """Whether a column of `scores.tsv` has the metric that was published; a paper seldom says how it was counted."""
+    entry = entry_of(metric)
+    return metric == published or (entry is not None and entry.name == published and not metric.endswith(", lower-cased"))
 
 
 def other_conditions(study: Study, number: Published, testset: str, metric: str, signature: str) -> Iterator[str]:
@@ -58,7 +59,9 @@ def other_conditions(study: Study, number: Published, testset: str, metric: str,
     elif number.tokenize and fields.get("tok", number.tokenize) != number.tokenize:
         yield f"tokeniser {number.tokenize} there, {fields['tok']} here"
     if number.metric != metric.removesuffix(", lower-cased"):
-        yield f"{'a METEOR that is not stated' if number.metric == 'METEOR' else number.metric} there, {metric} here"
+        entry = entry_of(number.metric)
+        stated = f"a {number.metric} that is not stated" if entry and entry.called else number.metric
+        yield f"{stated} there, {metric} here"
     if number.metric == UPDATES:
         yield "a loss that is not stated there, the dev loss at the baseline's end here"
     lowercase = metric != number.metric or (testset or study.testsets[0]) in study.lowercased
@@ -89,6 +92,6 @@ def _other_text(study: Study, number: Published, testset: str) -> Iterator[str]:
 
 def _tells_cases_apart(study: Study, metric: str) -> bool:
     """Whether a metric gives another value on lower-cased text. Metrics on `unaligned` text do not depend on the corpus."""
-    entry = registry.entries("metric").get("METEOR" if metric.startswith("METEOR") else metric)
+    entry = entry_of(metric)
     cased = entry.cased if entry else metric != UPDATES
     return not study.labelled and cased and not metric.endswith("_unaligned")

@@ -55,7 +55,7 @@ def neighbours(study: Study, number: int = 8) -> dict[str, Any]:
             for arm, found in lines.items():
                 at, score = int(found[i][0]), float(found[i][1])
                 arms[arm] = {"text": target[at] if at >= 0 else "", "wrong": (i, at) not in gold, "score": score}
-            sentences.append({"line": i + 1, "text": source[i], "translation": target[j], "arms": arms})
+            sentences.append({"line": i + 1, "text": source[i], "right": target[j], "arms": arms})
         codes = study.text.test[testset].languages
         made.append({"testset": testset, "languages": codes, "sentences": sentences})
     return {"testsets": made}

@@ -273,7 +273,7 @@ def _of_any_text(results: Path, name: str, settings: Config) -> dict[str, Any]:
         "run": under(results, paths.experiment_folder(name)),
         "tests": under(results, paths.experiment_folder(name)),
         "backbones": {arm: backbone_of(settings, chosen, arm) for arm in arms_of(settings, chosen)},
-        "noised": results / "codeswitch" / name,
+        "noised": under(results, paths.noised_text(name)),
         "pretraining": {arm: pretraining_tokens(settings, chosen, arm) for arm in arms_of(settings, chosen)},
     }
 

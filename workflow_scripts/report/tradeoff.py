@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from workflow_scripts.evidence.speed import METRICS
 from workflow_scripts.report.curves import updates_made
 from workflow_scripts.report.study import Study
 
@@ -23,7 +24,7 @@ def speed(study: Study) -> dict[str, Any]:
     return {
         "rows": rows,
         "charts": {"one at a time": points(alone, study.leading), "in batches": points(batched, study.leading)},
-        "metrics": measured.get("metrics", ["BLEU", "chrF"]),  # which files of earlier versions lack
+        "metrics": measured.get("metrics", METRICS),  # which files of earlier versions lack
         **{key: measured[key] for key in ("sentences", "device", "threads", "settings", "text")},
         "failed": measured.get("failed", {}),
     }

@@ -6,8 +6,6 @@ An analysis names models (backbones, and models of arms) and a text. Each of its
 
 from __future__ import annotations
 
-import csv
-import os
 from collections.abc import Iterator
 from typing import Any
 
@@ -15,10 +13,10 @@ from workflow_scripts import registry
 from workflow_scripts.config import paths
 from workflow_scripts.config.analyses import Analysis
 from workflow_scripts.config.configuration import Config
-from workflow_scripts.evidence.cka import NEEDED
+from workflow_scripts.evidence.layerwise import Compared
 from workflow_scripts.models.families import DEFAULT_FAMILY
 from workflow_scripts.names import undefined
-from workflow_scripts.stage import InputError, resource
+from workflow_scripts.stage import resource
 from workflow_scripts.tasks.experiment import backbone_of, chain, phases_of, seeds_of, trains
 from workflow_scripts.text import labelled
 from workflow_scripts.text.languages import unknown_language
@@ -120,29 +118,6 @@ def analyses_of(config: Config, backbone: str) -> list[str]:
     return [name for name in chosen if any(backbone in chain(config, model) for model in config.analyses[name].models)]
 
 
-PUBLISHED = ("model", "layer", "matrix", "norm", "distance", "source")
-"""Columns of a table of published spectra."""
-
-
-def published_spectra(path: str) -> dict[tuple[str, int, str], dict[str, str]]:
-    """(model, layer, matrix) → the row of a table of published norms and distances; raises `InputError` for a file that is none."""
-    found = {}
-    try:
-        with open(resource(path), encoding="utf-8", newline="") as file:
-            reader = csv.DictReader(file, delimiter="\t")
-            if missing := [name for name in PUBLISHED if name not in (reader.fieldnames or ())]:
-                raise InputError(
-                    f"{path}: line 1 lacks the column {missing[0]}; it must name {', '.join(PUBLISHED)}, with tabs between them"
-                )
-            for row in reader:
-                if not (row["layer"] or "").isdecimal():
-                    raise InputError(f"{path}: line {reader.line_num}: {row['layer']!r} is no number of a layer; they count from 0")
-                found[row["model"], int(row["layer"]), row["matrix"]] = row
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); give a TSV file in UTF-8") from None
-    return found
-
-
 # ---------------------------------------------------------------------------------------------
 # for the rules and the report
 
@@ -197,26 +172,22 @@ def problems(config: Config, name: str, known_by: dict[str, list[str]]) -> Itera
         yield from undefined(f"{where}.models", model, known)
     if analysis.base is not None:
         yield from undefined(f"{where}.base", analysis.base, analysis.models)
-    for model in analysis.cka.against:
-        yield from undefined(f"{where}.cka.against", model, analysis.models)
-    if not analysis.cka.poolings or len({*analysis.cka.poolings}) < len(analysis.cka.poolings):
-        yield f"{where}.cka.poolings: {analysis.cka.poolings} must be different poolings, at least one"
-    if analysis.cka.block < 4 * NEEDED:
-        yield f"{where}.cka.block: {analysis.cka.block} texts are too few to estimate from; give {4 * NEEDED} or more"
-    if "cka" in analysis.stages and analysis.cka.texts < NEEDED:
-        yield f"{where}.cka.texts: {analysis.cka.texts} are fewer than the estimate needs, {NEEDED}"
-    if "separability" in analysis.stages and analysis.separability.texts < analysis.separability.folds:
-        yield f"{where}.separability.texts: {analysis.separability.texts} are fewer than its {analysis.separability.folds} folds"
     made = {model: origin_of(config, arms.get(model, model)) for model in analysis.models if model in known}
-    yield from _shape_problems(where, analysis, made)
-    # preflight says that a file is missing
-    if analysis.published and os.path.exists(resource(analysis.published)):
-        try:
-            published_spectra(analysis.published)
-        except InputError as error:
-            yield f"{where}.published: {error}"
+    languages = None
     if reads_text(analysis):
-        yield from _text_problems(config, where, analysis, {arms.get(model, model) for model in made}, known_by)
+        found = [*_text_problems(config, where, analysis, {arms.get(model, model) for model in made}, known_by)]
+        yield from found
+        languages = None if found else list(chosen_text(config, analysis))
+    sizes = {model: origin.made_here for model, origin in made.items() if origin and origin.made_here}
+    compared = Compared(where, analysis, sizes, languages)
+    for stage in analysis.stages:
+        if check := registry.entry("analysis", stage).problems:
+            yield from check(compared)
+    for model, origin in made.items():
+        if analysis.side == "decoder" and origin and origin.kind == "small":
+            family = registry.entry("family", origin.family or DEFAULT_FAMILY)
+            if not family.decoder:
+                yield f"{where}.side: {model} is an encoder (family {family.name}), which has no decoder"
 
 
 def _text_problems(config: Config, where: str, analysis: Analysis, backbones: set[str], known_by: dict[str, list[str]]) -> Iterator[str]:
@@ -248,19 +219,6 @@ def _text_problems(config: Config, where: str, analysis: Analysis, backbones: se
     for code in has:
         if said := unknown_language(code):
             yield f"{where}: {said}"
-    if "separability" in analysis.stages and len(asked) < 2:
-        yield f"{where}: separability needs two languages at least, got {asked}; leave it out of `stages`, or give text in another language"
-    against = analysis.cka.against or ([analysis.base] if analysis.base else [])
-    others = [model for model in analysis.models if model not in against]
-    if (
-        "cka" in analysis.stages
-        and len(others) < (1 if against else 2)
-        and not ((analysis.parallel or analysis.cka.unaligned) and len(asked) > 1)
-    ):
-        yield (
-            f"{where}: CKA has nothing to compare: no model besides {', '.join(against or others)}, and no translations in two languages; "
-            "name another model, or leave `cka` out of `stages`"
-        )
     for backbone in sorted(backbones & known_by.keys()):
         if unknown := [code for code in asked if code not in known_by[backbone]]:
             yield f"{where}: backbone {backbone} does not know {', '.join(unknown)}, it knows {', '.join(known_by[backbone])}"
@@ -270,26 +228,3 @@ def origin_of(config: Config, backbone: str) -> Backbone | None:
     """The first of a backbone's chain, which has its shape; None where that is not defined."""
     links = chain(config, backbone)
     return config.backbones[links[-1]] if links else None
-
-
-def _shape_problems(where: str, analysis: Analysis, made: dict[str, Backbone | None]) -> Iterator[str]:
-    """Models made here whose shapes differ where a comparison needs them equal; of others it is known when they are loaded."""
-    small = {model: origin.made_here for model, origin in made.items() if origin and origin.made_here}
-    depths = {model: shape.layers for model, shape in small.items()}
-    against = analysis.cka.against or ([analysis.base] if analysis.base else [])
-    compared = [(a, b) for a in against or depths for b in depths if b not in against and a in depths and depths[a] != depths[b]]
-    if "cka" in analysis.stages and analysis.cka.layers == "same" and compared:
-        a, b = compared[0]
-        yield f"{where}.cka: {a} has {depths[a]} layers and {b} {depths[b]}; set `cka.layers: all`, or analyse them apart"
-    if "spectra" in analysis.stages and analysis.base in small:
-        shapes = {model: (block.layers, block.d_model, block.ffn) for model, block in small.items()}
-        if other := next((model for model in shapes if shapes[model] != shapes[analysis.base]), None):
-            yield (
-                f"{where}.base: {other} has (layers, width, feed-forward width) {shapes[other]}, {analysis.base} {shapes[analysis.base]}; "
-                "singular values of another shape cannot be subtracted; leave `base` out, or analyse the models apart"
-            )
-    for model, origin in made.items():
-        if analysis.side == "decoder" and origin and origin.kind == "small":
-            family = registry.entry("family", origin.family or DEFAULT_FAMILY)
-            if not family.decoder:
-                yield f"{where}.side: {model} is an encoder (family {family.name}), which has no decoder"

@@ -11,7 +11,6 @@ from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.tasks.experiment import arms_of, chain, family_in, pretrained_in, starts, trains
 from workflow_scripts.training.backbone import Backbone, made_of
-from workflow_scripts.training.bitext import directions
 from workflow_scripts.training.pretraining import known_family, objective_for
 from workflow_scripts.training.small import makeable
 
@@ -48,7 +47,7 @@ def problems(config: Config) -> Iterator[str]:
             except InputError as problem:
                 yield f"{where}.objective: {problem}"
         yield from _bitext_problems(config, name, objective)
-        yield from _veco_problems(config, name, objective)
+        yield from _objective_problems(config, name, objective)
         yield from _mask_problems(name, backbone)
         if backbone.kind == "small" and backbone.family and not registry.entry("family", backbone.family).maker:
             yield f"{where}.family: the run makes no small models of {backbone.family}, only of {', '.join(makeable())}"
@@ -90,7 +89,7 @@ def _conversion_problems(config: Config, name: str) -> Iterator[str]:
     if backbone.decoder == "random" and backbone.head != "folded":
         yield f"{where}.head: a decoder that is drawn at random has no head to drop; leave it out"
     start = backbone.from_ if backbone.from_ in config.backbones else None
-    if start and (family := family_in(config, start)) not in (None, "xlmr"):
+    if start and (family := family_in(config, start)) and not registry.entry("family", family).convertible:
         yield f"{where}.from: {start!r} is of family {family}; only an XLM-R, or a VECO made of one, can be converted"
     small = config.backbones[chain(config, name)[-1]].small
     layers = backbone.decoder_layers
@@ -98,29 +97,17 @@ def _conversion_problems(config: Config, name: str) -> Iterator[str]:
         yield f"{where}.decoder_layers: {layers} are more than the {small.layers} of the stack; take at most these, or decoder: random"
 
 
-def _veco_problems(config: Config, name: str, objective: str | None) -> Iterator[str]:
-    """What is wrong with the losses of VECO."""
+def _objective_problems(config: Config, name: str, objective: str | None) -> Iterator[str]:
+    """What is wrong with the settings of an objective, or which are for another one."""
     backbone = config.backbones[name]
-    block = backbone.pretraining
-    if block is None:
+    block, where = backbone.pretraining, f"backbones.{name}.{backbone.kind}"
+    if block is None or objective is None:
         return
-    veco, where = block.veco, f"backbones.{name}.{backbone.kind}.veco"
-    if objective != "veco":
-        if objective and veco != type(veco)():
-            yield f"{where}: is for the objective veco, not for {objective}"
-        return
-    if not (veco.is_mlm or veco.cs_mlm or veco.tlm):
-        yield f"{where}: all losses are off; switch on is_mlm, cs_mlm or tlm"
-    pairs = bool(block.bitext) and veco.parallel
-    if not (veco.is_mlm or veco.cs_mlm) and block.text:
-        yield f"{where}: tlm alone reads bitext only; leave `text` out, or switch on is_mlm or cs_mlm"
-    if not (veco.is_mlm or veco.cs_mlm) and veco.tlm and not pairs:
-        yield f"{where}: tlm alone needs the pairs of `bitext`"
-    first, updates = veco.cross_attention_first, block.training.updates
-    if first and not veco.cs_mlm:
-        yield f"{where}.cross_attention_first: without cs_mlm there is no cross-attention"
-    if first >= updates:
-        yield f"{where}.cross_attention_first: {first} must be less than the {updates} updates of the pretraining"
+    for other, entry in registry.entries("objective").items():
+        if entry.block and other != objective and (given := getattr(block, entry.block)) != type(given)():
+            yield f"{where}.{entry.block}: is for the objective {other}, not for {objective}"
+    if check := registry.entry("objective", objective).problems:
+        yield from check(where, block, [config.corpora[corpus].languages for corpus in block.bitext if corpus in config.corpora])
 
 
 def _mask_problems(name: str, backbone: Backbone) -> Iterator[str]:
@@ -174,11 +161,6 @@ def _bitext_problems(config: Config, name: str, objective: str | None) -> Iterat
     named = [config.corpora[corpus] for corpus in block.bitext if corpus in config.corpora]
     if documents := [corpus for corpus in block.bitext if corpus in config.corpora and config.corpora[corpus].documents]:
         yield f"{where}.bitext: {documents[0]!r} has documents and summaries; sentences and their translations are needed"
-    if objective == "translation" and named:
-        try:
-            directions([corpus.languages for corpus in named], block.direction, block.pivot)
-        except InputError as problem:
-            yield f"{where}: {problem}"
     for link in chain(config, name):
         known = pretrained_in(config, link) if config.backbones[link].pretraining else None
         for code in dict.fromkeys(code for corpus in named for code in corpus.languages):

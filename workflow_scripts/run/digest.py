@@ -258,9 +258,9 @@ def settings_of(failure: Failure, config: "Config | None" = None) -> tuple[str, 
         block = f"backbones.{name}.{kind}.training"
         # other kinds are loaded, converted or an arm's, and not trained
         return (block, f"set {block}.micro_batch_tokens") if kind in ("small", "continued") else (f"backbones.{name}", "")
-    if (less := _ANALYSES.get(failure.rule)) is not None:
-        block = f"analyses.{failure.wildcards.get('analysis', '…')}"
-        return f"{block}.{failure.rule}", f"lower {block}.{less}" if less else ""
+    if analysis := registry.entries("analysis").get(failure.wildcards.get("measure", failure.rule)):
+        block = f"analyses.{failure.wildcards.get('analysis', '…')}.{failure.rule}"
+        return block, f"lower {block}.{analysis.lowers_memory}" if analysis.lowers_memory else ""
     known = config.experiments.get(failure.wildcards.get("experiment", "")) if config else None
     tasks = [task_of(known)] if known else registry.entries("task").values()
     keys = {rule: key for task in tasks for rule, key in task.rules.items()}
@@ -268,10 +268,6 @@ def settings_of(failure: Failure, config: "Config | None" = None) -> tuple[str, 
         return f"{experiment}.{failure.rule.partition('_')[0]}", ""
     verb = "set" if "micro_batch" in key else "lower"
     return f"{experiment}.{key.rpartition('.')[0]}", f"{verb} {experiment}.{key}"
-
-
-_ANALYSES = {"cka": "cka.memory_gb", "spectra": "", "separability": "separability.texts"}
-"""Rule of an analysis → the key that lowers its memory, if there is one."""
 
 
 def profile_file(arguments: Sequence[str]) -> str:

@@ -17,7 +17,7 @@ import torch
 
 from workflow_scripts import registry
 from workflow_scripts.config.configuration import Config
-from workflow_scripts.evidence.scores import Scores, leading, metrics
+from workflow_scripts.evidence.scores import Scores, leading
 from workflow_scripts.models.families import DEFAULT_FAMILY, config_of, family_of, titles
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.run.estimates import MBART_LARGE, Shape
@@ -238,18 +238,20 @@ def comet(config: Config) -> Iterator[Finding]:
 
 
 def tokenisers(config: Config) -> Iterator[Finding]:
-    """Whether sacreBLEU's tokenisers are there; those of some languages it fetches when they are first used."""
-    wanted = {(each.target, each.scores.tokenize) for each in scored(config) if leading(each.scores) == "BLEU"}
-    for code, tokenize in sorted(wanted, key=str):
-        name = tokenize or language(code).bleu_tokenizer
+    """Whether what metrics fetch when they are first used is there: sacreBLEU's tokenisers of some languages."""
+    wanted = {(each.target, leading(each.scores), each.scores.tokenize) for each in scored(config)}
+    for code, metric, tokenize in sorted(wanted, key=str):
+        entry, settings = registry.entry("metric", metric), Scores(tokenize=tokenize)
+        if not entry.fetches:
+            continue
+        about = f"{metric}'s {entry.fetches(code, settings)}"
         try:
-            metrics(code, Scores(tokenize=tokenize))["BLEU"]()
+            entry.make(code, settings, False)
         except Exception as error:  # no network, a package that is not installed
             why = str(error) if isinstance(error, InputError) else f"is not to be had ({in_one_line(error)})"
-            why = why.removeprefix(f"BLEU's tokeniser {name}").lstrip(": ")
-            yield Finding("note", f"BLEU's tokeniser {name}", f"{why}; otherwise the report will have no BLEU for {code}")
+            yield Finding("note", about, f"{why.removeprefix(about).lstrip(': ')}; otherwise the report will have no {metric} for {code}")
         else:
-            yield Finding("ok", f"BLEU's tokeniser {name}", f"is there for {code}")
+            yield Finding("ok", about, f"is there for {code}")
 
 
 def gpu_build(jobs: Jobs) -> Iterator[Finding]:

@@ -1,7 +1,4 @@
-"""outcomes: what a job that has ended has found, and what one under way is doing, in a few plain words.
-
-It needs the standard library alone.
-"""
+"""outcomes: what a job that has ended has found, and what one under way is doing, in a few plain words."""
 
 import csv
 import json
@@ -11,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.run.schedule import Job
+from workflow_scripts.training.settings import DEV_SCORES
 
 DOING = {
     "acquisition": "fetching data",
@@ -164,7 +162,7 @@ _TOLD: dict[str, Callable[[list[Path]], str]] = {
 # looks at the dev set
 
 _LOOK = re.compile(r"^update (\d+)/(\d+)  eval_loss (\S+)(?:  eval_(bleu|rouge|error) (\S+))?", flags=re.MULTILINE)
-_NAMES = {"bleu": "BLEU", "rouge": "ROUGE-L", "error": "error"}
+_NAMES = {column.removeprefix("dev_"): metric for metric, column in DEV_SCORES.items()} | {"error": "error"}
 
 
 def looks(log: str) -> list[str]:

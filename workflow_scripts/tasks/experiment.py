@@ -18,7 +18,7 @@ from workflow_scripts import registry
 from workflow_scripts.config.configuration import Config, LexiconStages
 from workflow_scripts.config.experiments import Experiment, Published
 from workflow_scripts.config.phases import Phase
-from workflow_scripts.models.families import DEFAULT_FAMILY
+from workflow_scripts.models.families import CONVERTED, DEFAULT_FAMILY
 from workflow_scripts.names import undefined
 from workflow_scripts.training.backbone import chain_of
 from workflow_scripts.training.generator import USUAL
@@ -179,7 +179,7 @@ def family_in(config: Config, backbone: str) -> str | None:
     for link in chain(config, backbone):
         block = config.backbones[link]
         if block.kind == "converted":
-            return {"encoder": "xlmr", "encoder-decoder": "bart"}.get(block.to or "")
+            return CONVERTED.get(block.to or "")
         if block.kind == "small":
             return block.family or DEFAULT_FAMILY
     return None

@@ -436,7 +436,7 @@ def switched_examples(examples: list[Example], lookup: Lookups, noise: Noise, se
     sides = []
     for side, texts in enumerate(([e.text for e in examples], [e.pair for e in examples])):
         stays = unit == "question" and side == 1
-        sides.append(texts if stays else switch_lines(texts, lookup, "codeswitch", seed, 2 * epoch + side, 0, noise)[0])
+        sides.append(texts if stays else switch_lines(texts, lookup, seed=seed, stream=2 * epoch + side, noise=noise)[0])
     made = [example._replace(text=text, pair=pair) for example, text, pair in zip(examples, *sides, strict=True)]
     if unit != "word":
         return made

@@ -14,7 +14,7 @@ their own, another network, another loss (`Material`).
 import functools
 import json
 import operator
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -76,6 +76,10 @@ class Objective(registry.Entry):
     """Of ours: the keys of a backbone's block that are its settings, which a phase has under `objective`."""
     asks: str = "Does this help?"
     """The question that the report asks of an arm in which it comes before the task, against the baseline."""
+    block: str = ""
+    """Of ours: that of `keys` which no other objective reads."""
+    problems: "Callable[[str, Pretraining, list[tuple[str, str]]], Iterator[str]] | None" = None
+    """The block's key in the configuration, its settings and the languages of each corpus of its `bitext` → what is wrong with them."""
     control_of: str = ""
     """The objective or noise that it is a control of."""
     against: tuple[str, ...] = ()

@@ -44,7 +44,7 @@ from workflow_scripts.training import segments
 from workflow_scripts.training.bitext import Bitext, SampledPairs, directions, read_bitext, read_pairs, unpaired
 from workflow_scripts.training.job import Job
 from workflow_scripts.training.objective import Material, Objective, Text, objective, rows_objective
-from workflow_scripts.training.pretraining_settings import Pretraining, Texts
+from workflow_scripts.training.pretraining_settings import Pretraining, Texts, direction_problems, veco_problems
 from workflow_scripts.training.ready import RAN_ON
 from workflow_scripts.training.settings import Training
 
@@ -147,6 +147,7 @@ def next_piece(lines: list[str], language: str, codec: "Codec", max_length: int)
     asks="Does it help to learn translating first?",
     against=("denoising", "next_piece"),
     keys=("direction", "pivot"),
+    problems=direction_problems,
     source="Ji et al. 2024, section 2",
 )
 def translation(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder: Path) -> Material:
@@ -190,6 +191,8 @@ def translation(block: Pretraining, train_text: Text, dev_text: Text, seed: int,
     asks="Does more pretraining help, with translations side by side?",
     against="mlm",
     keys=("veco", "masking", "temperature"),
+    block="veco",
+    problems=veco_problems,
     source="Luo et al. 2021, section 3",
 )
 def veco(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder: Path) -> Material:

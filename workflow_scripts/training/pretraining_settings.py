@@ -1,13 +1,15 @@
 """pretraining_settings: what a backbone is pretrained on, and how; `pretraining` has the objectives."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
+from workflow_scripts.errors import InputError
 from workflow_scripts.noise.masking import Masking
 from workflow_scripts.noise.span_noise import Noise
 from workflow_scripts.number_types import Limits, Natural, Positive
-from workflow_scripts.training.bitext import Direction
+from workflow_scripts.training.bitext import Direction, directions
 from workflow_scripts.training.settings import Training
 
 
@@ -74,6 +76,35 @@ class Pretraining:
     def lines_needed(self) -> int:
         """Lines that each file must have: with `disjoint`, a language reads only one of as many lines as there are languages."""
         return self.lines_per_language * (len(self.text) if self.disjoint else 1)
+
+
+# ---------------------------------------------------------------------------------------------
+# what is wrong with settings, and types cannot tell
+
+
+def direction_problems(where: str, block: Pretraining, pairs: list[tuple[str, str]]) -> Iterator[str]:
+    """Directions of translation that the pairs of languages do not have."""
+    if pairs:
+        try:
+            directions(pairs, block.direction, block.pivot)
+        except InputError as problem:
+            yield f"{where}: {problem}"
+
+
+def veco_problems(where: str, block: Pretraining, pairs: list[tuple[str, str]]) -> Iterator[str]:
+    """Losses of VECO that are all off, or have nothing to read."""
+    veco = block.veco
+    if not (veco.is_mlm or veco.cs_mlm or veco.tlm):
+        yield f"{where}.veco: all losses are off; switch on is_mlm, cs_mlm or tlm"
+    if not (veco.is_mlm or veco.cs_mlm) and block.text:
+        yield f"{where}.veco: tlm alone reads bitext only; leave `text` out, or switch on is_mlm or cs_mlm"
+    if not (veco.is_mlm or veco.cs_mlm) and veco.tlm and not (block.bitext and veco.parallel):
+        yield f"{where}.veco: tlm alone needs the pairs of `bitext`"
+    first, updates = veco.cross_attention_first, block.training.updates
+    if first and not veco.cs_mlm:
+        yield f"{where}.veco.cross_attention_first: without cs_mlm there is no cross-attention"
+    if first >= updates:
+        yield f"{where}.veco.cross_attention_first: {first} must be less than the {updates} updates of the pretraining"
 
 
 class Texts(NamedTuple):

@@ -12,7 +12,8 @@ import numpy as np
 
 from workflow_scripts.models.batches import Row, by_length
 from workflow_scripts.models.tokenisation import Codec, ordinary_pieces, word_starts
-from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.noise.rounds import read_form
+from workflow_scripts.stage import InputError
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.training.ragged import Chained, Lines, Rows, lengths_of, same_choice
 from workflow_scripts.training.settings import Training
@@ -96,7 +97,7 @@ class SwitchedText(Rounds):
         """The rows of an epoch; their words are chosen as those of the source's side in a round of code-switched text."""
         from workflow_scripts.noise.switching import switch_lines
 
-        switched, _ = switch_lines(self._lines, self._lookup, "codeswitch", self._seed, 2 * number, 0, self._noise)
+        switched, _ = switch_lines(self._lines, self._lookup, seed=self._seed, stream=2 * number, noise=self._noise)
         read = self._side(switched)
         if not number:
             self.too_long[0]["noised"] = int(read.too_long.sum())
@@ -132,9 +133,7 @@ class NoisedRounds(Rounds):
         self.count = len(list(folder.glob(f"round*.{languages[0]}.tsv.zst")))
         if not self.count:
             raise InputError(f"{folder}: no round*.{languages[0]}.tsv.zst; run the codeswitch stage first")
-        report = folder / "codeswitch.json"
-        noise = read_json(report) if report.exists() else {"unit": "word", "kind": "mask"}  # that of pretraining
-        self.pieces, self.masks = noise["unit"] == "piece", noise.get("masks", noise.get("kind") == "mask")
+        self.pieces, self.masks = read_form(folder)
         self._current: tuple[int, Sequence[Row]] = -1, []
         self._counted: dict[tuple[str, str], dict[str, Any]] = {}
         self.rows = len(self.epoch(0))  # which stays for the first batch
