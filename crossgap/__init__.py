@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from workflow_scripts.errors import InputError as InputError
+    from workflow_scripts.evidence.label_metric import label_metric as label_metric
     from workflow_scripts.evidence.layerwise import analysis as analysis
     from workflow_scripts.evidence.metric import metric as metric
     from workflow_scripts.models.engine import engine as engine
@@ -23,6 +24,7 @@ _WHERE = {
     "Maker": "workflow_scripts.models.makers",
     "adapter": "workflow_scripts.training.adapter",
     "analysis": "workflow_scripts.evidence.layerwise",
+    "label_metric": "workflow_scripts.evidence.label_metric",
     "family": "workflow_scripts.models.families",
     "Method": "workflow_scripts.training.method",
     "engine": "workflow_scripts.models.engine",

@@ -52,7 +52,7 @@ rule head_prediction:
     input:
         unpack(of(arms.grid_choice)),
         unpack(of(arms.learnt_by_the_baseline)),
-        unpack(of(arms.task_plugin)),
+        unpack(of(arms.scoring_plugins)),
         model="results/runs/{experiment}/{arm}/seed{seed}/finetune/model",
         examples=of(arms.tested_examples),
     output:
@@ -79,7 +79,7 @@ rule head_prediction:
         task=lambda w, input: task_name(CONFIG.experiments[w.experiment]),
         testsets=of(arms.testsets),
         languages=of(arms.tested_languages),
-        labels=lambda w, input: arms.labels_flag(CONFIG, w),
+        labels=lambda w, input: arms.label_flags(CONFIG, w),
         choice=lambda w, input: flags(input, "choice"),
         train=lambda w, input: flags(input, "train"),
         settings=of(arms.head_block),
@@ -91,7 +91,7 @@ rule head_prediction:
 
 rule head_significance:
     input:
-        unpack(of(arms.task_plugin)),
+        unpack(of(arms.scoring_plugins)),
         systems=of(arms.of_runs, "predictions"),
         examples=of(arms.tested_examples),
     output:
@@ -116,7 +116,7 @@ rule head_significance:
         testsets=of(arms.testsets),
         languages=of(arms.tested_languages),
         seeds=of(arms.seeds),
-        labels=lambda w, input: arms.labels_flag(CONFIG, w),
+        labels=lambda w, input: arms.label_flags(CONFIG, w),
         head=of(arms.head_block),
         settings=settings_of("scores"),
     shell:
@@ -128,7 +128,7 @@ rule head_significance:
 # The models of several experiments against that of one, by the task's own tests (run/transfer_comparisons.py).
 use rule head_significance as head_transfer with:
     input:
-        unpack(of(arms.task_plugin)),
+        unpack(of(arms.scoring_plugins)),
         systems=of(transfer_comparisons.folders),
         examples=of(arms.tested_examples),
     output:

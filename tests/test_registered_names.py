@@ -11,8 +11,10 @@ import pytest
 from workflow_scripts import registry
 
 ROOT = Path("workflow_scripts")
-WORDS = {"encoder", "decoder"}
-"""Halves of a model, of which the whole code speaks; families of models without entries of their own have the same names."""
+WORDS = {"encoder", "decoder", "precision"}
+"""Halves of a model, of which the whole code speaks, as families of models without entries of their own do; and that of numbers."""
+SCORES = {"evidence", "tasks"}
+"""The rooms of metrics of labels: scores of tasks are counted in one and chosen in the other."""
 RULE = "the name of a rule"
 PART = "a part of SGA, or what it reads or draws"
 HEAD = "a head of a model, which a task of the same name needs"
@@ -37,6 +39,7 @@ EXCEPTIONS = {
     ("registry.py", "ctranslate2"): "a Python package",
     ("report/__main__.py", "titles"): "of parts of the page",
     ("report/about.py", "codeswitch"): RULE,
+    ("report/answer_examples.py", "f1"): "what is shown",
     ("report/answer_examples.py", "questions"): "what is shown",
     ("report/model_analyses.py", "retrieval"): SHARE,
     ("report/origins.py", "retrieval"): RULE,
@@ -76,7 +79,8 @@ def rooms() -> dict[str, set[str]]:
     for kind, modules in registry.BUILT_IN.items():
         for name, entry in registry.entries(kind).items():
             if not entry.plugin:
-                found.setdefault(name, set()).update(module.split(".")[1] for module in modules)
+                own = SCORES if kind == "label_metric" else {module.split(".")[1] for module in modules}
+                found.setdefault(name, set()).update(own)
     return found
 
 

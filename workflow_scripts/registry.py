@@ -42,6 +42,7 @@ BUILT_IN: dict[str, tuple[str, ...]] = {
     "engine": ("workflow_scripts.models.engines",),
     "generator": ("workflow_scripts.training.writing",),
     "metric": ("workflow_scripts.evidence.scores",),
+    "label_metric": ("workflow_scripts.evidence.label_metric",),
     "task": (
         "workflow_scripts.tasks.translation",
         "workflow_scripts.tasks.classification",

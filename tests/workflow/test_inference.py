@@ -1,6 +1,8 @@
 """A tiny classification, from labelled text to the report."""
 
 import csv
+import shutil
+from html import unescape
 
 import pytest
 from test_workflow import ROOT, TINY, lay_out, planned, snakemake, write_config
@@ -20,6 +22,7 @@ APPLICATIONS = {
 }
 CONTENT = {
     **{key: TINY[key] for key in ("corpora", "backbones")},
+    "plugins": ["matthews.py"],
     "run": {"experiments": ["applications"], "arms": list(ARMS), "seeds": [1]},
     "labelled": {
         "applications": {
@@ -51,6 +54,7 @@ CONTENT = {
             "training": {"batch_tokens": 800, "learning_rate": 0.005, "warmup_updates": 3, "max_length": 96, "evaluate_every": 2},
             "classification": {"batch_size": 32, "learning_rate": 0.001, "max_length": 48, "examples": 150},
             "scores": {"samples": 40},
+            "metrics": ["matthews"],
         }
     },
 }
@@ -63,6 +67,7 @@ def done(tmp_path_factory):
     rows = read_lines(ROOT / "resources/libreoffice-help/en-de.tsv.xz")
     chosen = [line for line in rows if line.startswith(("swriter/", "scalc/", "shared/"))][::10]
     (folder / "applications.tsv").write_text("".join(f"{line}\n" for line in chosen), encoding="utf-8")
+    shutil.copy(ROOT / "examples/plugins/matthews.py", folder)
     arguments = ["--configfile", str(ROOT / "config.yaml"), write_config(folder, CONTENT), "--cores", "2"]
     snakemake(folder, *arguments)
     return folder, arguments
@@ -81,6 +86,26 @@ def test_the_report_says_how_the_arms_do_and_what_the_most_frequent_label_gets(d
     }
     accuracy = {(row["arm"], row["testset"]): float(row["value"]) for row in rows}
     assert accuracy["csr-2e", "average"] == pytest.approx((accuracy["csr-2e", "de"] + accuracy["csr-2e", "en"]) / 2, abs=1e-4)
+
+
+def test_a_metric_of_a_plugin_is_scored_tested_and_shown(done):
+    folder, arguments = done
+    run = folder / "results/runs/applications"
+    scores = read_json(run / "csr-2e/seed1/predictions/de.scores.json")
+    tested = {(row["testset"], row["arm"]): row for row in read_json(run / "significance.json")["more"]["matthews"] if row["seed"] == 1}
+    baseline = read_json(run / "finetune-2e/seed1/predictions/de.scores.json")
+    assert -100 <= scores["matthews"] <= 100 and str(folder / "matthews.py") in scores["provenance"]["plugins"]
+    assert tested["de", "csr-2e"]["difference"] == pytest.approx(scores["matthews"] - baseline["matthews"])
+    page = unescape((folder / "results/report.html").read_text(encoding="utf-8"))
+    assert "Matthews' correlation, times 100 (Gorodkin 2004)." in page
+    with open(folder / "results/comparisons.tsv", encoding="utf-8", newline="") as file:
+        assert {row["metric"] for row in csv.DictReader(file, delimiter="\t")} == {"accuracy", "matthews"}
+    plugin = folder / "matthews.py"
+    before = plugin.read_text(encoding="utf-8")
+    plugin.write_text(f"{before}\n", encoding="utf-8")
+    jobs = planned(snakemake(folder, *arguments, "-n"))
+    plugin.write_text(before, encoding="utf-8")
+    assert {"head_prediction", "head_significance"} <= jobs and not {"head_finetune", "pretext", "backbone"} & jobs
 
 
 def test_pages_of_the_test_sets_are_not_trained_on(done):

@@ -118,13 +118,18 @@ def entry_of(metric: str) -> TextMetric | None:
     return known.get(name) or (short if short and short.called else None)
 
 
+def _entry(metric: str) -> Any:
+    """The entry of a metric of text, or of one of labels."""
+    return entry_of(metric) or registry.entries("label_metric").get(metric)
+
+
 def higher_is_better(metric: str) -> bool:
-    """Whether a larger score is the better one, of any score by its name in tables; COMET's and those of tasks with labels are."""
-    found = entry_of(metric)
+    """Whether a larger score is the better one, of any score by its name in tables; COMET's is."""
+    found = _entry(metric)
     return found is None or found.higher_is_better
 
 
 def decimals(metric: str) -> int | None:
-    """How many decimals tables show of a metric of text; None of one that is none."""
-    found = entry_of(metric)
+    """How many decimals tables show of a metric; None of one that has no entry."""
+    found = _entry(metric)
     return found.decimals if found else None

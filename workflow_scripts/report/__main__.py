@@ -31,6 +31,7 @@ from workflow_scripts.report.comparison import contrast, interval_and_p, reasons
 from workflow_scripts.report.experimental_setup import too_long
 from workflow_scripts.report.explorer import write_explorer
 from workflow_scripts.report.headline import bridges
+from workflow_scripts.report.measures import score_names
 from workflow_scripts.report.origins import acquired, cost, provenances
 from workflow_scripts.report.predictors import predictors
 from workflow_scripts.report.published import published, updates_needed
@@ -228,7 +229,7 @@ def render_parts(made: jinja2.Environment, part: dict[str, Any], first: bool) ->
     study: Study = part["study"]
     context = {"e": part, "s": study, "id": study.name, "pair": study.title, "several": len(study.seeds) > 1, "first": first}
     task = task_of(study.settings)
-    context |= {"task": task, "w": task.words}
+    context |= {"task": task, "w": task.words, "score_names": score_names()}
     part["html"] = {}
     for name in part["titles"].keys() - part["failed"].keys():
         own = [f"{folder}/{name}.html.j2" for folder in task.templates]

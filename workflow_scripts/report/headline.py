@@ -229,6 +229,6 @@ def p_value(p: float | None) -> str:
 
 def unit(metric: str) -> str:
     """What a difference in a metric is counted in."""
-    if metric in {"accuracy": "accuracy"} | (names := score_names()):
-        return f"points of {names.get(metric, metric)}"
+    if metric in (names := score_names()):
+        return f"points of {names[metric]}{'' if higher_is_better(metric) else ' (lower is better)'}"
     return metric if higher_is_better(metric) else f"{metric} (lower is better)"

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from workflow_scripts import registry
 from workflow_scripts.evidence.average import AVERAGE
 from workflow_scripts.evidence.significance import marker
 from workflow_scripts.report import tables
 from workflow_scripts.report.comparison import Rows, contrast, correct, grouped, interval_and_p, markers, with_ties
 from workflow_scripts.report.curves import curve, loss_points
 from workflow_scripts.report.headline import headline
-from workflow_scripts.report.measures import measure, seeds_scored
+from workflow_scripts.report.measures import measure, metrics_beside, seeds_scored
 from workflow_scripts.report.study import Study, evenly, spread, summary
 from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.text.examples import read_table
@@ -73,15 +74,20 @@ def scores(study: Study) -> dict[str, Any]:
     """The data of the part "Scores" (or "Accuracy"), and of the page's first box."""
     tested = study.json(study.tests / "significance.json")
     metric = measure(study).metric
-    over_seeds = [{**row, "metric": metric, "family": family(row["testset"])} for row in tested["pairs"] if row["seed"] is None]
+    by_metric = {metric: tested["pairs"], **tested.get("more", {})}
+    over_seeds = [
+        {**row, "metric": name, "family": family(row["testset"]), "p_single": row["p"]}
+        for name, pairs in by_metric.items()
+        for row in pairs
+        if row["seed"] is None
+    ]
+    correct(study, [row for row in over_seeds if row["other"] == study.baseline], "metric", "family")
     for row in over_seeds:
-        row["p_single"] = row["p"]
-    correct(study, [row for row in over_seeds if row["other"] == study.baseline], "family")
+        row["marker"] = marker(row["p"], row["difference"] or 0.0, row["metric"])
+    rows = measures(study, tested["pairs"], [row for row in over_seeds if row["metric"] == metric])
     for row in over_seeds:
-        row["marker"] = marker(row["p"], row["difference"] or 0.0)
-    rows = measures(study, tested["pairs"], over_seeds)
-    for row in over_seeds:
-        gap = contrast(rows, row["arm"], row["other"], row["testset"], metric)
+        values = rows if row["metric"] == metric else [{**one, "metric": row["metric"], "value": one[row["metric"]]} for one in rows]
+        gap = contrast(values, row["arm"], row["other"], row["testset"], row["metric"])
         row["by_seed"] = gap["interval"] if gap else None
     return {
         "measures": rows,
@@ -94,7 +100,17 @@ def scores(study: Study) -> dict[str, Any]:
         "table": table(study, rows),
         "charts": charts(study, rows),
         "confusions": confusions(study),
+        "beside": beside(study, rows),
     }
+
+
+def beside(study: Study, rows: Rows) -> list[dict[str, Any]]:
+    """The metrics of plugins: what each is called, and its values, arms × test sets."""
+    found = []
+    for entry in [registry.entry("label_metric", name) for name in metrics_beside(study)]:
+        cells = {key: summary([row[entry.name] for row in group]) for key, group in grouped(rows, "arm", "testset")}
+        found.append({"entry": entry, "cells": cells})
+    return found
 
 
 def measures(study: Study, pairs: Rows, over_seeds: Rows) -> Rows:
@@ -299,7 +315,8 @@ def overview_rows(part: dict[str, Any]) -> list[dict[str, Any]]:
     study: Study = part["study"]
     testset = AVERAGE if len(study.testsets) > 1 else study.testsets[0]
     measured = part.get("scores", {"over_seeds": []})
-    over_seeds = {r["arm"]: r for r in measured["over_seeds"] if (r["testset"], r["other"]) == (testset, study.baseline)}
+    wanted = testset, study.baseline, measure(study).metric
+    over_seeds = {r["arm"]: r for r in measured["over_seeds"] if (r["testset"], r["other"], r["metric"]) == wanted}
     rows = []
     for arm in study.arms:
         cell = part["scores"]["table"]["cells"][arm, testset] if "scores" in part else None

@@ -10,12 +10,18 @@ def measure(study: Study) -> Measure:
     called = task_of(study.settings).measure
     if called is None:
         raise ValueError(f"{study.name} answers text, which metrics measure")
-    return called(study.settings, study.text)
+    found = called(study.settings, study.text)
+    return found._replace(others=(*found.others, *metrics_beside(study)))
+
+
+def metrics_beside(study: Study) -> list[str]:
+    """The metrics of plugins that are measured besides the scores of the task."""
+    return getattr(study.settings, "metrics", [])
 
 
 def score_names() -> dict[str, str]:
-    """What the scores of all tasks are called whose names in scores.tsv are others."""
-    return {metric: name for task in registry.entries("task").values() for metric, name in task.score_names.items()}
+    """What the scores of tasks with labels are called."""
+    return {name: entry.label for name, entry in registry.entries("label_metric").items()}
 
 
 def seeds_scored(study: Study, arm: str) -> list[int]:

@@ -383,16 +383,25 @@ def task_plugin(config: Config, w: Wildcards) -> dict[str, list[str]]:
     return {"plugin": files} if files else {}
 
 
+def scoring_plugins(config: Config, w: Wildcards) -> dict[str, list[str]]:
+    """The files of the plugins that the experiment's task and metrics come from; what comes from none reads none."""
+    experiment = config.experiments[w.experiment]
+    files = registry.plugin_files(task_of(experiment), *(registry.entry("label_metric", each) for each in experiment.metrics))
+    return {"plugin": files} if files else {}
+
+
 def learnt_by_the_baseline(config: Config, w: Wildcards) -> dict[str, str]:
     """The training text, where the trivial baseline of the experiment's task learns from it."""
     task: Any = task_of(config.experiments[w.experiment])
     return {"train": labelled_file(config, w, "train", ".tsv")} if task.baseline_learns else {}
 
 
-def labels_flag(config: Config, w: Wildcards) -> list[str]:
-    """The flag with all labels, where the experiment's text has a list of them."""
-    task: Any = task_of(config.experiments[w.experiment])
-    return ["--labels", *config.labelled[config.experiments[w.experiment].corpus].labels] if task.named else []
+def label_flags(config: Config, w: Wildcards) -> list[str]:
+    """The flag with all labels, where the experiment's text has a list of them, and that with the metrics of plugins."""
+    experiment = config.experiments[w.experiment]
+    task: Any = task_of(experiment)
+    labels = ["--labels", *config.labelled[experiment.corpus].labels] if task.named else []
+    return [*labels, *(["--metrics", *experiment.metrics] if experiment.metrics else [])]
 
 
 def finetuning_text(config: Config, w: Wildcards, part: str) -> list[str]:

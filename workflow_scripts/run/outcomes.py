@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from workflow_scripts import registry
 from workflow_scripts.run.schedule import Job
 from workflow_scripts.training.settings import DEV_SCORES
 
@@ -143,7 +144,8 @@ def _scores(files: list[Path]) -> str:
 
 def _predictions(files: list[Path]) -> str:
     said = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(files[0].glob("*.scores.json"))]
-    values = [value for one in said for value in [one.get("accuracy") or one.get("f1") or one.get("ndcg")] if value is not None]
+    leading = [one.get("metric") or next((name for name in registry.entries("label_metric") if name in one), "") for one in said]
+    values = [one[metric] for metric, one in zip(leading, said, strict=True) if one.get(metric) is not None]
     return f"{len(said)} test set{'s' * (len(said) > 1)} answered" + (f", {sum(values) / len(values):.1f} on average" if values else "")
 
 

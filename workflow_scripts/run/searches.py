@@ -61,7 +61,7 @@ def model_settings(config: Config, w: Wildcards) -> str:
 
 def metric(config: Config, w: Wildcards) -> str:
     """The score that the models are compared by."""
-    return "f1" if _text(config, w).mines else "accuracy"
+    return retrieval.measure(config.experiments[w.experiment], _text(config, w)).metric
 
 
 def found(config: Config, w: Wildcards) -> list[str]:

@@ -14,6 +14,7 @@ import numpy as np
 
 from workflow_scripts.evidence import answers
 from workflow_scripts.evidence.average import scores_beside
+from workflow_scripts.evidence.label_metric import score_label, score_title
 from workflow_scripts.number_types import AboveZero, Limits, Positive
 from workflow_scripts.stage import run
 from workflow_scripts.tasks.entry import Measure
@@ -78,12 +79,11 @@ def predictions(network: Any, reader: Any, parts: list[Part], precision: str, ab
 def measure(settings: Any, text: Any) -> Measure:
     """What the scores are called."""
     metric = settings.answering.metric
-    name = NAMES[metric]
     counted = "MLQA" if metric.endswith("_mlqa") else "SQuAD"
     return Measure(
         metric=metric,
-        name=name,
-        title=name[:1].upper() + name[1:],
+        name=score_label(metric),
+        title=score_title(metric),
         note=f" of answers in per cent, as {counted} counts it",
         others=tuple(other for other in answers.SCORES if other != metric),
         interval="the 95 % interval (bootstrap over questions)",
@@ -142,8 +142,6 @@ def reader_of(folder: Path, settings: Answering, language: str = "") -> PassageR
     return PassageReader(folder, settings.max_length, settings.stride, settings.longest_question, settings.parts, language)
 
 
-NAMES = {"f1": "F1", "em": "exact match", "f1_mlqa": "F1", "em_mlqa": "exact match"}
-"""What the scores are called."""
 ANSWERING = head_task(
     "answering",
     Answering,
@@ -160,6 +158,7 @@ ANSWERING = head_task(
     counts=lambda examples, spans, code, about: counts_of(examples, spans, code),
     scores=answers.SCORES,
     score=lambda examples, spans, code, about: score(examples, spans, code, about.settings.metric),
+    compared=lambda example, span: (right_answers(example), text_of(example, span)),
     line=lambda example, span: f"{write_spans([span])}\t{text_of(example, span)}",
     answer=lambda example, line: parse_spans(line.partition("\t")[0])[0],
     beside=lambda path, part, answered, reader, about: {"windows": len(part.windows)},
@@ -172,7 +171,6 @@ ANSWERING = head_task(
     parts={"answered": ("Answers side by side", "answered")},
     templates=("answering",),
     measure=measure,
-    score_names=NAMES,
     cut=True,
 )
 finetune, predict, compare_arms = commands(ANSWERING).values()

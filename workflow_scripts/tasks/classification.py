@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 from workflow_scripts.evidence import accuracy
+from workflow_scripts.evidence.label_metric import score_label, score_title
 from workflow_scripts.stage import run
 from workflow_scripts.tasks.entry import Measure
 from workflow_scripts.tasks.head import About, Answered, Part, commands, head_task, logits_of
@@ -68,8 +69,8 @@ def measure(settings: Any, text: Any) -> Measure:
     guess = "the most frequent label"
     return Measure(
         metric="accuracy",
-        name="accuracy",
-        title="Accuracy",
+        name=score_label("accuracy"),
+        title=score_title("accuracy"),
         note=" in per cent",
         others=("macro_f1",),
         interval="Wilson's 95 % interval",

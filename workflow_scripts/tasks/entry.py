@@ -103,8 +103,6 @@ class Task(registry.Entry):
     """Of a task that answers text: how a decoder is asked for it, if not as for a translation (`models.templates`)."""
     measure: Callable[[Any, Any], Measure] | None = None
     """Of a task that answers no text: settings of an experiment, and its text → what its scores are called."""
-    score_names: dict[str, str] = field(default_factory=dict)
-    """What its scores are called whose names in scores.tsv are others."""
 
 
 def register_task(task: Task) -> None:

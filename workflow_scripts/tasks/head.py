@@ -29,6 +29,7 @@ from workflow_scripts import registry
 from workflow_scripts.config.configuration import Config
 from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.errors import InputError
+from workflow_scripts.evidence import label_metric
 from workflow_scripts.evidence.average import Score, Significance, compare_folders
 from workflow_scripts.models.batches import Row
 from workflow_scripts.noise.candidates import Lookups, load_lookups
@@ -36,7 +37,7 @@ from workflow_scripts.noise.span_noise import Noise
 from workflow_scripts.noise.switching import switch_lines
 from workflow_scripts.stage import from_plain, run, write_json
 from workflow_scripts.tasks import crosslingual
-from workflow_scripts.tasks.entry import Measure, Parts, Task, register_task
+from workflow_scripts.tasks.entry import Measure, Parts, Task, register_task, task_of
 from workflow_scripts.tasks.finetuning import Batches, FinetuneSettings, Prepared, finetune_head, mean_of, some_of, with_choice
 from workflow_scripts.tasks.head_settings import HeadSettings
 from workflow_scripts.tasks.heads import Reader, label_scores, summed_loss
@@ -45,6 +46,8 @@ from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.text.words import count_words
 from workflow_scripts.training.job import Job
 from workflow_scripts.training.launching import launch
+
+Metric = Annotated[str, registry.Named("label_metric")]
 
 
 class About(NamedTuple):
@@ -116,6 +119,8 @@ class HeadTask(Task):
     """The line of a file of answers."""
     answer: Callable[[Example, str], Any] = lambda example, line: line
     """The answer that stands in a line. Raises `ValueError` where it is none for this example."""
+    compared: Callable[[Example, Any], tuple[Any, Any]] = lambda example, answer: (example.label, answer)
+    """What is right for an example, and the answer to it, as a metric compares them (`label_metric`)."""
     leading: Callable[[Any, list[str]], str] = lambda settings, labels: settings.metric
     """Settings and labels → the score that stands for the others."""
     loss: Callable[[About], Callable[..., Any]] = lambda about: summed_loss
@@ -191,6 +196,7 @@ def head_task(
 
     def problems(config: Config, experiment: str) -> Iterator[str]:
         yield from crosslingual.problems(config, experiment, unit)
+        yield from _metric_problems(config, experiment)
         yield from more_problems(config, experiment)
 
     told: list[Any] = [(named, list[str])] if named else []
@@ -236,6 +242,17 @@ def head_task(
     )
     register_task(entry)
     return entry
+
+
+def _metric_problems(config: Config, name: str) -> Iterator[str]:
+    """Metrics that tasks count themselves, or that measure other answers than those of this one."""
+    experiment, task = config.experiments[name], task_of(config.experiments[name])
+    for metric in [registry.entry("label_metric", each) for each in experiment.metrics]:
+        if metric.counts is None:
+            yield f"experiments.{name}.metrics: {metric.name} is counted by tasks themselves; name metrics of plugins, or leave it out"
+        elif metric.answers and task.answers not in metric.answers:
+            measured = ", ".join(metric.answers)
+            yield f"experiments.{name}.metrics: {metric.name} measures {measured}, and the answers of {task.name} are {task.answers}"
 
 
 # ---------------------------------------------------------------------------------------------
@@ -338,6 +355,7 @@ def predict(
     testsets: tuple[str, ...],
     languages: tuple[str, ...],
     labels: tuple[str, ...] = (),
+    metrics: tuple[Metric, ...] = (),
     train: Path | None = None,
     choice: Path | None = None,
     threads: int = 0,
@@ -346,9 +364,9 @@ def predict(
     """Answer the examples of all test sets; write into `folder` each one's answers, a line each (``NAME.hyp``), and ``NAME.scores.json``.
 
     `examples`, `testsets` and `languages` are of one order; a model may read a language as a tag. `labels` are those that were learnt, by
-    default the model's own; `choice` is what a grid chose (`with_choice`). The trivial baseline of some tasks is learnt from the table
-    `train`. The model is loaded once, and the rows of all are batched by length. Raises `InputError` for a true label that is none of
-    `labels`, and where there is no `train` for such a baseline.
+    default the model's own; `metrics` are measured besides the task's scores; `choice` is what a grid chose (`with_choice`). The trivial
+    baseline of some tasks is learnt from the table `train`. The model is loaded once, and the rows of all are batched by length. Raises
+    `InputError` for a true label that is none of `labels`, and where there is no `train` for such a baseline.
     """
     settings = with_choice(settings or task.finetuning(), choice)
     if task.baseline_learns and train is None:
@@ -366,6 +384,9 @@ def predict(
         write_lines(path, map(task.line, part.examples, answered.given))
         more = task.beside(folder / name, part, answered, reader, about)
         scores = task.score(part.examples, answered.given, part.language, about)
+        for metric in [registry.entry("label_metric", each) for each in metrics]:
+            counts = counts_of(task, metric, part.examples, answered.given, part.language, own)
+            scores[metric.name] = label_metric.in_per_cent(metric, counts)
         write_json(folder / f"{name}.scores.json", {**scores, **more})
 
 
@@ -380,13 +401,15 @@ def compare_arms(
     languages: tuple[str, ...],
     seeds: tuple[int, ...],
     labels: tuple[str, ...] = (),
+    metrics: tuple[Metric, ...] = (),
     head: str = "{}",
     settings: Significance = Significance(),
 ) -> None:
     """Test the differences between every two arms, on each test set and on average: by seed, and over the seeds.
 
     `systems` are the folders of predictions, ordered by arm, then by seed; `examples` and `languages` are ordered like `testsets`. `head`
-    are the settings of finetuning, as JSON, which with the `labels` decide by which score arms are compared.
+    are the settings of finetuning, as JSON, which with the `labels` decide by which score arms are compared; they are by each of
+    `metrics`, too.
     """
     about = About(from_plain(task.finetuning, json.loads(head)), [*labels])
     tables = {name: (read_table(path), code) for name, path, code in zip(testsets, examples, languages, strict=True)}
@@ -397,7 +420,24 @@ def compare_arms(
 
     metric = task.leading(*about[:2])
     found = compare_folders(systems, counts_in, task.scores[metric], names, testsets, seeds, settings)
+    more = {}
+    for one in [registry.entry("label_metric", each) for each in metrics]:
+
+        def counted(hypotheses: Path, testset: str, one: label_metric.LabelMetric = one) -> np.ndarray:
+            table, code = tables[testset]
+            return counts_of(task, one, table, task.read_answers(hypotheses, table), code, [*labels])
+
+        more[one.name] = compare_folders(systems, counted, one.score, names, testsets, seeds, settings)["pairs"]
+    found |= {"more": more} if more else {}
     write_json(output, {"metric": metric, **found} if len(task.scores) > 1 else found)
+
+
+def counts_of(
+    task: HeadTask, metric: label_metric.LabelMetric, examples: list[Example], given: list[Any], code: str, labels: list[str]
+) -> np.ndarray:
+    """What a metric counts in each of the examples (examples × counts)."""
+    both = [task.compared(example, answer) for example, answer in zip(examples, given, strict=True)]
+    return label_metric.counted(metric, [truth for truth, _ in both], [answer for _, answer in both], labels, code)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ import torch
 from workflow_scripts.device import reading_in, without_gradients
 from workflow_scripts.evidence import tag_scores
 from workflow_scripts.evidence.average import scores_beside
+from workflow_scripts.evidence.label_metric import score_label, score_title
 from workflow_scripts.models.batches import Row, by_length, decoder_input, tokens_at_once
 from workflow_scripts.models.products import quick_products
 from workflow_scripts.models.templates import word_blank
@@ -122,14 +123,11 @@ def beside(path: Path, part: Part, answered: Answered, reader: Any, about: About
 def measure(settings: Any, text: Any) -> Measure:
     """What the scores are called."""
     metric = leading(settings.labelling, text.labels)
-    name, title, note = {
-        "accuracy": ("accuracy", "Accuracy", " of tags in per cent"),
-        "f1": ("F1", "F1", " of spans in per cent (seqeval, in its default mode)"),
-    }[metric]
+    note = {"accuracy": " of tags in per cent", "f1": " of spans in per cent (seqeval, in its default mode)"}[metric]
     return Measure(
         metric=metric,
-        name=name,
-        title=title,
+        name=score_label(metric),
+        title=score_title(metric),
         note=note,
         others=tuple(other for other in ("accuracy", "f1", "precision", "recall") if other != metric),
         interval="the 95 % interval (bootstrap over sentences)",
@@ -258,6 +256,7 @@ LABELLING = head_task(
     counts=counts,
     scores=tag_scores.SCORES,
     score=scored,
+    compared=lambda example, tags: (example.label.split(" "), tags),
     line=lambda example, tags: " ".join(tags),
     answer=tags_in,
     leading=leading,
@@ -265,7 +264,6 @@ LABELLING = head_task(
     words={"learns": "tag the words of sentences", "inputs": "sentences", "outputs": "tags", "row": "sentences"},
     parts={"tagged": ("Tags side by side", "tagged")},
     measure=measure,
-    score_names={"f1": "F1"},
     cut=True,
 )
 finetune, predict, compare_arms = commands(LABELLING).values()

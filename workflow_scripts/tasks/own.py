@@ -29,6 +29,7 @@ from workflow_scripts import registry
 from workflow_scripts.config.configuration import Config
 from workflow_scripts.errors import InputError
 from workflow_scripts.evidence.average import Score, scores_beside
+from workflow_scripts.evidence.label_metric import register_label_metric, score_label
 from workflow_scripts.tasks.entry import Measure
 from workflow_scripts.tasks.head import About, Answered, Part, head_task, logits_of
 from workflow_scripts.tasks.head_settings import TextHeadSettings
@@ -171,8 +172,8 @@ def task(
     def measure(settings: Any, text: Any) -> Measure:
         return Measure(
             metric=metric,
-            name=called.get(metric, metric),
-            title=called.get(metric, metric),
+            name=score_label(metric),
+            title=score_label(metric),
             note=", times 100",
             others=tuple(others),
             interval=f"the 95 % interval (bootstrap over {row})",
@@ -195,6 +196,8 @@ def task(
         given = [f"output {number}" for number in range(width)] if width and labels is not None else labels
         return load_text_head(folder, given, settings, seed, from_scratch)
 
+    for each in [each for each in scores if each not in registry.entries("label_metric")]:
+        register_label_metric(each, label=called.get(each, each))
     head_task(
         name,
         head,
@@ -215,7 +218,7 @@ def task(
         loss=in_training,
         words={"learns": learns, "inputs": inputs, "outputs": outputs, "row": row},
         measure=measure,
-        score_names=dict(called),
+        compared=lambda example, given: (kind(example.label), kind(str(given))),
     )
 
 

@@ -23,6 +23,7 @@ import torch
 from workflow_scripts.config.configuration import Config
 from workflow_scripts.evidence import ranking_scores
 from workflow_scripts.evidence.average import scores_beside
+from workflow_scripts.evidence.label_metric import score_label
 from workflow_scripts.number_types import AboveZero, Positive
 from workflow_scripts.stage import run
 from workflow_scripts.tasks.entry import Measure
@@ -92,10 +93,10 @@ def measure(settings: Any, text: Any) -> Measure:
     metric = settings.ranking.metric
     return Measure(
         metric=metric,
-        name=RANKINGS[metric],
-        title=RANKINGS[metric],
+        name=score_label(metric),
+        title=score_label(metric),
         note=", times 100; the gain of a document is its grade, and queries with one document are left out, as in XGLUE",
-        others=tuple(other for other in RANKINGS if other != metric),
+        others=tuple(other for other in ranking_scores.SCORES if other != metric),
         interval="the 95 % interval (bootstrap over queries)",
         trivial="random ranking",
         trivially="the expected value over all orders of the documents",
@@ -164,8 +165,6 @@ def counts_of(table: Sequence[Example], given: Sequence[float], relevant: float)
     return ranking_scores.count(grades, [[given[row] for row in rows] for rows in queries], relevant)
 
 
-RANKINGS = {"ndcg": "nDCG", "ndcg_10": "nDCG@10", "mrr": "MRR"}
-"""What the scores are called."""
 RANKING = head_task(
     "ranking",
     Ranking,
@@ -181,6 +180,7 @@ RANKING = head_task(
     counts=lambda examples, given, code, about: counts_of(examples, given, about.settings.relevant),
     scores=ranking_scores.SCORES,
     score=lambda examples, given, code, about: score(examples, given, about.settings),
+    compared=lambda example, given: (float(example.label), given),
     # in full, since rounding would make ties
     answer=lambda example, line: float(line),
     loss=lambda about: loss_of(about.labels, about.settings.loss),
@@ -193,7 +193,6 @@ RANKING = head_task(
     parts={"ranked": ("Rankings side by side", "ranked")},
     templates=("ranking",),
     measure=measure,
-    score_names=RANKINGS,
 )
 finetune, predict, compare_arms = commands(RANKING).values()
 

@@ -29,6 +29,7 @@ from workflow_scripts.config.configuration import Config
 from workflow_scripts.config.experiments import AnyExperiment
 from workflow_scripts.evidence import nearest
 from workflow_scripts.evidence.average import AVERAGE, Significance, compare_folders, interval
+from workflow_scripts.evidence.label_metric import score_label, score_title
 from workflow_scripts.evidence.states import Half, Pooling, Side, encoded, open_half, pooled
 from workflow_scripts.models.families import family_of
 from workflow_scripts.names import undefined, unfit
@@ -229,16 +230,15 @@ def no_phases(config: Config, name: str, arms: list[str]) -> Iterator[Trained]:
 def measure(settings: RetrievalExperiment, text: Any) -> Measure:
     """What the scores are called: accuracy, or the F1 of mined pairs."""
     if text.mines:
-        named, note = ("f1", "F1", "F1"), " of mined pairs in per cent; the threshold is chosen on dev text"
+        metric, note = "f1", " of mined pairs in per cent; the threshold is chosen on dev text"
         trivially = "the expected value of giving each sentence any other"
     else:
-        named, note = ("accuracy", "accuracy", "Accuracy"), " in per cent: the nearest sentence is the translation"
+        metric, note = "accuracy", " in per cent: the nearest sentence is the translation"
         trivially = "one in as many as there are sentences"
-    metric, name, title = named
     return Measure(
         metric=metric,
-        name=name,
-        title=title,
+        name=score_label(metric),
+        title=score_title(metric),
         note=note,
         others=("precision", "recall") if text.mines else ("backwards",),
         interval="the 95 % interval (bootstrap over sentences)",
