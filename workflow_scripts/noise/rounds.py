@@ -6,6 +6,7 @@ The text is gone through once for many rounds, so that what does not change, suc
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from workflow_scripts.stage import read_json
 from workflow_scripts.text.files import chunks, writers
@@ -38,7 +39,7 @@ def write_rounds(
 
 def read_form(folder: Path) -> tuple[bool, bool]:
     """Of a folder of rounds: whether noised lines are pieces instead of text, and whether `<mask>` in them is the model's own mask."""
-    said = read_json(folder / REPORT) if (folder / REPORT).exists() else {"unit": "word", "masks": True}
+    said: dict[str, Any] = read_json(folder / REPORT) if (folder / REPORT).exists() else {"unit": "word", "masks": True}
     return said["unit"] == "piece", said.get("masks", said.get("kind") == "mask")  # files of earlier versions lack `masks`
 
 

@@ -250,10 +250,10 @@ def tend_page(state: ProgressState) -> None:
     results = state.run.folder / "results"
     if state.page or not state.due or reporting or not (results / "configuration.json").exists():
         return
-    state = state.scratch / "state.json"
-    state.write_text(json.dumps(state_of(state.run, time.time())), encoding="utf-8")
+    so_far = state.scratch / "state.json"
+    so_far.write_text(json.dumps(state_of(state.run, time.time())), encoding="utf-8")
     state.due = False
-    files = ["--results", str(results.resolve()), "--state", str(state), "--comparisons", str(state.scratch / "comparisons.tsv")]
+    files = ["--results", str(results.resolve()), "--state", str(so_far), "--comparisons", str(state.scratch / "comparisons.tsv")]
     state.page = beside("report.so_far", *files, cwd=state.run.folder, stdout=subprocess.DEVNULL)
 
 
