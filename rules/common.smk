@@ -18,7 +18,7 @@ from workflow_scripts.stage import ROOT
 
 lazily.put_off()  # of the stages only the settings are read here
 
-from workflow_scripts import registry
+from workflow_scripts import plugins, registry
 from workflow_scripts.config import paths
 from workflow_scripts.config.analyses import layerwise
 from workflow_scripts.evidence.comet import Comet
@@ -62,7 +62,7 @@ except InputError as error:
 PLUGINS = os.pathsep.join(os.path.abspath(name) if name.endswith(".py") else name for name in CONFIG.plugins)
 shell.prefix(
     f'export PYTHONPATH="{ROOT}:${{{{PYTHONPATH:-}}}}" TOKENIZERS_PARALLELISM=false '
-    f"{f'{registry.VARIABLE}={shlex.quote(PLUGINS)}' if PLUGINS else ''}; "
+    f"{f'{plugins.VARIABLE}={shlex.quote(PLUGINS)}' if PLUGINS else ''}; "
 )
 
 

@@ -98,10 +98,10 @@ def commands(tmp_path, monkeypatch):
 @pytest.fixture
 def door(monkeypatch):
     """The registry without plugins, which forgets afterwards what a test has registered."""
-    from workflow_scripts import registry
+    from workflow_scripts import plugins, registry
 
     known = {kind: dict(registry.entries(kind)) for kind in registry.BUILT_IN}
     monkeypatch.setattr(registry, "_ENTRIES", known)
-    monkeypatch.setattr(registry, "_PLUGINS", {})
+    monkeypatch.setattr(plugins, "_PLUGINS", {})
     yield
     registry.version.cache_clear()

@@ -24,7 +24,7 @@ from brought import bring
 from snakemake.cli import main as snakemake_main
 from test_recipes import RECIPES
 
-from workflow_scripts import registry
+from workflow_scripts import plugins
 from workflow_scripts.evidence import layerwise, metric
 from workflow_scripts.models import engine
 from workflow_scripts.noise import entry as noise_entry
@@ -271,7 +271,7 @@ def called(main, line: list[str], folder: Path, environment: dict[str, str], pro
         pytest.raises(SystemExit) as end,
     ):
         main(line)
-    registry.forget_plugins()
+    plugins.forget()
     return end.value.code or 0, said.getvalue()
 
 

@@ -1,310 +1,122 @@
-"""The door: names, plugins that are wrong in every way that a file can be, and where they are looked for."""
+"""What depends on a noise, family, metric, task or another entry of the registry is said by the entry: no other room knows its name."""
 
-import subprocess
-import sys
+import ast
+import io
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from configurations import changed
 
-from workflow_scripts import lazily, registry
-from workflow_scripts.errors import InputError
-from workflow_scripts.run import findings
-from workflow_scripts.run.config import _adapter, dumped, load, read
-from workflow_scripts.run.loading import plugins_of
+from workflow_scripts import registry
 
-NOISE = """from crossgap import noise
-
-
-@noise("{name}", label="as it is", asks="Does it help?")
-def same(words):
-    return words
-"""
-
-
-@pytest.fixture(autouse=True)
-def forgotten(tmp_path, monkeypatch):
-    """No plugin stays for other tests; modules of a test are looked for in its folder."""
-    monkeypatch.syspath_prepend(tmp_path)
-    yield
-    registry.forget_plugins()
-
-
-def written(path, content=None, name="same"):
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(NOISE.format(name=name) if content is None else content, encoding="utf-8")
-    return str(path)
-
-
-def refused(*names):
-    """What is said of plugins that are refused; nothing of them is left."""
-    with pytest.raises(InputError) as said:
-        registry.load_plugins(names)
-    assert "\n" not in str(said.value)
-    return str(said.value)
-
-
-def test_a_file_brings_an_entry(tmp_path):
-    path = written(tmp_path / "mine.py")
-    registry.load_plugins([path])
-    assert registry.entry("noise", "same").plugin == path and "same" in registry.entries("noise")
-    (plugin,) = registry.plugins().values()
-    assert plugin.entries == (("noise", "same"),) and [str(file) for file in plugin.files] == [path]
-    assert registry.plugin_files(registry.entry("noise", "same"), registry.entry("noise", "mask"), None) == [path]
-    registry.forget_plugins()
-    assert "same" not in registry.entries("noise") and not registry.plugins()
-
-
-def test_what_stands_in_provenance_is_what_was_loaded(tmp_path):
-    path = tmp_path / "mine.py"
-    registry.load_plugins([written(path)])
-    before = registry.described()
-    path.write_text("# edited while a job runs\n", encoding="utf-8")
-    assert registry.described() == before
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (NOISE.format(name="codeswitch"), "noise 'codeswitch': the name is taken by Crossgap itself; choose another one"),
-        (NOISE.format(name="task"), "noise 'task': the name means something else; choose another one"),
-        (NOISE.format(name="a b"), "noise 'a b': names are letters, digits, - and _ only"),
-        (NOISE.format(name="a.b"), "noise 'a.b': names are letters, digits, - and _ only"),
-        (NOISE.format(name="-a"), "noise '-a': names are letters, digits, - and _ only"),
-        (NOISE.format(name="same") * 2, "noise 'same': the plugin has two of this name"),
-        (NOISE.format(name="denoising"), "noise 'denoising': Crossgap itself has the objective 'denoising'; choose another name"),
-        (
-            NOISE.format(name="same").replace("(words)", "(words, window=3)"),
-            "noise 'same' asks for `window`; a noise can ask for words, draw",
-        ),
-        (NOISE.format(name="same").replace("(words)", "(words, settings)"), "noise 'same' asks for `settings`, but has none"),
-        (
-            NOISE.format(name="same").replace("asks=", "settings=dict, asks="),
-            "`settings` is <class 'dict'>; it must be a class with @dataclass",
-        ),
-        (NOISE.format(name="same").replace("asks=", "lexicon='mine', asks="), "has lexicon='mine'; write 'own' or 'scrambled'"),
-        (
-            "from crossgap import metric\n\n\n@metric('COMET')\ndef mine(hypothesis):\n    return 1\n",
-            "metric 'COMET': the name means something else",
-        ),
-        ("from crossgap import metric\n\n\n@metric('a\\tb')\ndef mine(hypothesis):\n    return 1\n", "a name has no line breaks, tabs"),
-        ("from crossgap import nose\n", "module 'crossgap' has no attribute 'nose'; it has"),
-        ("x = 1\n", "registers nothing; decorate a function of it"),
-        ("", "registers nothing; decorate a function of it"),
-    ],
-)
-def test_what_is_wrong_with_a_plugin_is_one_line(content, said, tmp_path):
-    path = written(tmp_path / "mine.py", content)
-    found = refused(path)
-    assert found.startswith(f"plugin {path}: ") or "cannot import name" in found
-    if "crossgap import nose" in content:
-        assert "line 1 of" in found and "nose" in found
-    else:
-        assert said in found
-    assert not registry.plugins() and "same" not in registry.entries("noise")
+ROOT = Path("workflow_scripts")
+WORDS = {"encoder", "decoder", "precision"}
+"""Halves of a model, of which the whole code speaks, as families of models without entries of their own do; and that of numbers."""
+SCORES = {"evidence", "tasks"}
+"""The rooms of metrics of labels: scores of tasks are counted in one and chosen in the other."""
+RULE = "the name of a rule"
+PART = "a part of SGA, or what it reads or draws"
+HEAD = "a head of a model, which a task of the same name needs"
+SHARE = "a measure: translations that are found among the nearest neighbours"
+EXCEPTIONS = {
+    ("config/experiments.py", "translation"): "the task of an experiment that names none, as older configurations do",
+    ("models/conversion.py", "random"): "how a decoder's weights are made",
+    ("models/conversion.py", "veco"): "the form of a model: one stack that encodes and decodes",
+    ("models/families.py", "answering"): HEAD,
+    ("models/families.py", "classification"): HEAD,
+    ("models/families.py", "labelling"): HEAD,
+    ("models/prompts.py", "denoising"): PART,
+    ("models/refining.py", "ctc"): PART,
+    ("models/refining.py", "denoising"): PART,
+    ("models/refining.py", "released"): PART,
+    ("models/sga.py", "ctc"): PART,
+    ("models/sga.py", "mask"): PART,
+    ("models/sga.py", "released"): PART,
+    ("models/sga.py", "sga"): "the key of its settings",
+    ("evidence/answers.py", "questions"): "what is counted",
+    ("evidence/separability.py", "retrieval"): SHARE,
+    ("plugins.py", "ctranslate2"): "a Python package",
+    ("report/__main__.py", "titles"): "of parts of the page",
+    ("report/about.py", "codeswitch"): RULE,
+    ("report/answer_examples.py", "f1"): "what is shown",
+    ("report/answer_examples.py", "questions"): "what is shown",
+    ("report/model_analyses.py", "retrieval"): SHARE,
+    ("report/origins.py", "retrieval"): RULE,
+    ("report/predictors.py", "retrieval"): SHARE,
+    ("report/published.py", "retrieval"): SHARE,
+    ("run/arms.py", "codeswitch"): "the key of the settings of switching, in files of earlier versions as well",
+    ("run/backbone_checks.py", "random"): "how a decoder's weights are made",
+    ("run/data_checks.py", "huggingface"): "where data comes from",
+    ("run/model_findings.py", "random"): "how a decoder's weights are made",
+    ("run/outcomes.py", "answering"): "what a job is doing",
+    ("run/outcomes.py", "cka"): RULE,
+    ("run/outcomes.py", "codeswitch"): RULE,
+    ("run/outcomes.py", "retrieval"): RULE,
+    ("run/outcomes.py", "separability"): RULE,
+    ("run/outcomes.py", "spectra"): RULE,
+    ("run/schedule.py", "codeswitch"): RULE,
+    ("stage.py", "ctranslate2"): "a Python package",
+    ("storage.py", "huggingface"): "a folder of the hub's",
+    ("tasks/generation.py", "BLEU"): "defaults of the task",
+    ("tasks/generation.py", "METEOR"): "defaults of the task",
+    ("tasks/generation.py", "ROUGE-L"): "defaults of the task",
+    ("tasks/ranking.py", "random"): "the trivial baseline: documents in a random order",
+    ("tasks/translation.py", "ROUGE-L"): "defaults of the task",
+    ("text/acquisition.py", "huggingface"): "where data comes from",
+    ("text/hub.py", "huggingface"): "where data comes from",
+    ("text/languages.py", "mbart"): "a column of the table of languages: its codes",
+    ("training/backbone.py", "random"): "how a decoder's weights are made",
+    ("training/settings.py", "BLEU"): "a look at the dev set measures this or the next, which need no download",
+    ("training/settings.py", "ROUGE-L"): "a look at the dev set measures this or the one above",
+}
+"""Module and name → why the word may stand there, which mostly means something else."""
 
 
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        ("\n1 / 0\n", "line 2 of {path}, `1 / 0`: ZeroDivisionError: division by zero"),
-        ("import json\n\njson.loads('{')\n", "line 3 of {path}, `json.loads('{{')`: JSONDecodeError: Expecting property name"),
-        ("import not_there\n", "line 1 of {path}, `import not_there`: ModuleNotFoundError: No module named 'not_there'"),
-        ("import sys\nsys.exit()\n", "line 2 of {path}, `sys.exit()`: SystemExit"),
-        ("raise ValueError('one\\ntwo')\n", "line 1 of {path}, `raise ValueError('one\\ntwo')`: ValueError: one"),
-        ("def f(:\n    pass\n", "line 1 of {path}: "),
-        ("x = 1\n  y = 2\n", "line 2 of {path}: unexpected indent"),
-    ],
-)
-def test_a_plugin_that_fails_says_file_line_and_sentence(content, said, tmp_path):
-    path = written(tmp_path / "mine.py", content)
-    assert refused(path).startswith(f"plugin {path}: " + said.format(path=path))
+def rooms() -> dict[str, set[str]]:
+    """Name of an entry of ours → the rooms in which it is registered."""
+    found: dict[str, set[str]] = {}
+    for kind, modules in registry.BUILT_IN.items():
+        for name, entry in registry.entries(kind).items():
+            if not entry.plugin:
+                own = SCORES if kind == "label_metric" else {module.split(".")[1] for module in modules}
+                found.setdefault(name, set()).update(own)
+    return found
 
 
-def test_a_plugin_that_fails_after_its_first_entry_leaves_nothing(tmp_path):
-    path = tmp_path / "mine.py"
-    refused(written(path, NOISE.format(name="same") + "1 / 0\n"))
-    assert "same" not in registry.entries("noise")
-    registry.load_plugins([written(path)])
-    assert "same" in registry.entries("noise")
+def strings(tree: ast.AST) -> Iterator[str]:
+    """The string literals of a module that are no docstrings."""
+    scopes = (ast.Module, ast.FunctionDef, ast.ClassDef)
+    documented = {id(node.body[0].value) for node in ast.walk(tree) if isinstance(node, scopes) and isinstance(node.body[0], ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documented:
+            yield node.value
 
 
-def test_a_plugin_in_another_encoding_is_one_line(tmp_path):
-    path = tmp_path / "mine.py"
-    path.write_bytes("x = 'é'\n".encode("latin-1"))
-    assert str(path) in refused(str(path))
-    path.write_bytes(b"x = 1\0\n")
-    assert "null bytes" in refused(str(path))
+@pytest.fixture(scope="module")
+def found() -> set[tuple[str, str]]:
+    """Each module with each name of an entry that stands in it, outside of the entry's room."""
+    known = rooms()
+    return {
+        (path.relative_to(ROOT).as_posix(), name)
+        for path in ROOT.rglob("*.py")
+        for name in {*strings(ast.parse(path.read_text(encoding="utf-8")))} & known.keys() - WORDS
+        if path.relative_to(ROOT).parts[0] not in known[name]
+    }
 
 
-def test_an_interrupt_stays_one(tmp_path):
-    with pytest.raises(KeyboardInterrupt):
-        registry.load_plugins([written(tmp_path / "mine.py", "raise KeyboardInterrupt\n")])
+def test_no_other_room_knows_the_name_of_an_entry(found):
+    assert not sorted(found - EXCEPTIONS.keys()), "let the entry say it, or list here why the word means something else"
 
 
-@pytest.mark.parametrize("name", ["nowhere.py", "some/nowhere.py", "some/folder"])
-def test_a_file_that_is_not_there(name, tmp_path):
-    assert refused(str(tmp_path / name)).endswith(f"there is no such file (looked for {tmp_path / name})")
+def test_no_exception_is_left_over(found):
+    assert not sorted(EXCEPTIONS.keys() - found)
 
 
-@pytest.mark.parametrize("name", ["not_there", "not_there.either", "a b", ".mine"])
-def test_a_module_that_is_not_there(name):
-    assert refused(name).startswith(f"plugin {name}: is neither a file (which ends in .py), nor a module")
-
-
-def test_a_plugin_without_a_name():
-    assert refused("") == "plugin '': has no name; write the file's name, or leave it out"
-    assert "codeswitch" in registry.entries("noise")
-
-
-def test_what_a_plugin_imports_of_ours_stays_ours(tmp_path):
-    """In a process of its own, in which the plugin is the first to import it."""
-    path = written(tmp_path / "mine.py", "import workflow_scripts.evidence.scores\n" + NOISE.format(name="same"))
-    script = (
-        f"from workflow_scripts import registry\nregistry.load_plugins([{path!r}])\n"
-        "print(repr(registry.entry('metric', 'BLEU').plugin), [plugin.entries for plugin in registry.plugins().values()])\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.stdout.strip() == "'' [(('noise', 'same'),)]", done.stderr
-
-
-def test_one_file_by_two_paths_is_one_plugin(tmp_path, monkeypatch):
-    path = written(tmp_path / "folder/mine.py")
-    (tmp_path / "link.py").symlink_to(path)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    registry.load_plugins([path, "folder/mine.py", "./folder/../folder/mine.py", "link.py", "~/link.py"])
-    assert len(registry.plugins()) == 1
-
-
-def test_two_plugins_cannot_take_one_name(tmp_path):
-    first, second = (written(tmp_path / f"{name}.py") for name in ("first", "second"))
-    assert refused(first, second).endswith(f"noise 'same': the name is taken by {first}; choose another one")
-
-
-def test_a_module_a_package_and_an_entry_point(tmp_path):
-    written(tmp_path / "plain_module.py", name="plain")
-    written(tmp_path / "some_package/__init__.py", "from some_package import other\n")
-    other = written(tmp_path / "some_package/other.py", name="packed")
-    written(tmp_path / "pointed_at.py", name="pointed")
-    written(tmp_path / "shuffle-1.dist-info/entry_points.txt", "[crossgap.plugins]\nshuffle = pointed_at\n")
-    written(tmp_path / "shuffle-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: shuffle\nVersion: 1\n")
-    for _ in range(2):  # again, after all was forgotten
-        registry.load_plugins(["plain_module", "some_package", "shuffle"])
-        assert {"plain", "packed", "pointed"} <= {*registry.entries("noise")}
-        assert registry.plugin_files(registry.entry("noise", "packed")) == [str(tmp_path / "some_package/__init__.py"), other]
-        registry.forget_plugins()
-
-
-def test_a_module_that_fails_says_its_line(tmp_path):
-    written(tmp_path / "some_package/__init__.py", "")
-    path = written(tmp_path / "some_package/broken.py", "import json\njson.loads('{')\n")
-    assert f"line 2 of {path}, `json.loads('{{')`" in refused("some_package.broken")
-
-
-@pytest.mark.parametrize("line", ["import torch", "import torch.nn as nn", "from torch import nn", "import torch as t"])
-def test_preflight_names_a_plugin_that_imports_torch(line, tmp_path):
-    """In a process of its own, in which nothing else has loaded it; planning puts it off."""
-    path = written(tmp_path / "mine.py", f"{line}\n{NOISE.format(name='same')}")
-    light = written(tmp_path / "light.py", NOISE.format(name="light").replace("    return", "    import torch\n    return"))
-    script = (
-        "from workflow_scripts import lazily\nlazily.put_off()\nfrom workflow_scripts import registry\n"
-        f"registry.load_plugins({[light, path]!r})\nprint([plugin.heavy for plugin in registry.plugins().values()])\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.stdout.splitlines()[-1:] == ["[(), ('torch',)]"], done.stderr
-
-
-def test_preflight_says_what_a_plugin_brings(tmp_path):
-    registry.load_plugins([written(tmp_path / "mine.py")])
-    (finding,) = findings.plugins()
-    assert (finding.verdict, finding.said) == ("ok", "brings noise same")
-
-
-def test_plugins_of_recipes_add_up(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    for folder in ("one", "two", "home"):
-        written(tmp_path / folder / "mine.py", name=folder)
-    written(tmp_path / "one/a.yaml", "plugins: [mine.py, some_module]\n")
-    written(tmp_path / "two/b.yaml", "plugins: [mine.py, ~/mine.py, some_module]\n")
-    written(tmp_path / "c.yaml", "run: {}\n")
-    files = [tmp_path / "one/a.yaml", tmp_path / "two/b.yaml", tmp_path / "c.yaml"]
-    found = plugins_of({}, files, {"plugins": ["one/mine.py", "another"]})
-    assert found == ["one/mine.py", "some_module", "two/mine.py", "home/mine.py", "another"]
-    # a module of another workflow has its configuration without files
-    assert plugins_of({"plugins": ["one/mine.py"]}, [], {}) == ["one/mine.py"]
-
-
-@pytest.mark.parametrize("value", ["mine.py", {"mine": "py"}, ["mine.py", 3], 3])
-def test_plugins_are_a_list(value, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    written(tmp_path / "mine.py")
-    written(tmp_path / "other.py", name="other")
-    written(tmp_path / "a.yaml", "plugins: [other.py]\n")
-    for ours, files in (({"plugins": value}, [tmp_path / "a.yaml"]), ({}, [])):
-        with pytest.raises(InputError, match=r"plugins: wants a list of names, like \[my_bridge.py\], got"):
-            plugins_of({"plugins": value}, files, ours)
-
-
-def test_a_configuration_knows_what_plugins_bring(tmp_path):
-    path = written(tmp_path / "mine.py")
-    raw = changed("arms/csr/0/data", "same") | {"plugins": [path]}
-    assert load(raw).arms["csr"][0].restores.plugin == path
-    registry.forget_plugins()
-    del raw["plugins"]
-    with pytest.raises(InputError, match=r"arms\.csr\.0\.data: .*'same'"):
-        load(raw)
-
-
-def test_results_of_a_plugin_that_is_gone_are_one_line(tmp_path):
-    path = written(tmp_path / "mine.py")
-    made = tmp_path / "configuration.json"
-    made.write_text(dumped(load(changed("arms/csr/0/data", "same") | {"plugins": [path]})), encoding="utf-8")
-    registry.forget_plugins()
-    assert read(made).arms["csr"][0].restores.name == "same"
-    registry.forget_plugins()
-    (tmp_path / "mine.py").unlink()
-    flags = {"results": tmp_path, "html": tmp_path / "report.html", "scores": tmp_path / "scores.tsv", "configuration": made}
-    command = [
-        sys.executable,
-        "-m",
-        "workflow_scripts.report",
-        *(str(part) for name, value in flags.items() for part in (f"--{name}", value)),
-    ]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 1 and done.stderr == f"error: plugin {path}: there is no such file (looked for {path})\n"
-
-
-def test_the_schema_has_the_names_of_noises(tmp_path):
-    def names():
-        return _adapter().json_schema()["$defs"]["Phase"]["properties"]["data"]["enum"]
-
-    noises = ["codeswitch", "mask", "random", "plain_text", "released"]
-    objectives = ["denoising", "mlm", "next_piece", "translation", "veco", "span-corruption"]
-    assert names() == [*noises, *objectives, "task"]
-    registry.load_plugins([written(tmp_path / "mine.py")])
-    assert names() == [*noises, "same", *objectives, "task"]
-
-
-def test_a_command_lists_noises_and_refuses_others(tmp_path):
-    command = [sys.executable, "-m", "workflow_scripts.noise.codeswitch", "show", "--plugins", written(tmp_path / "mine.py")]
-    done = subprocess.run([*command, "--help"], capture_output=True, text=True)
-    assert "{codeswitch,mask,random,plain_text,released,same}" in "".join(done.stdout.split()), done.stderr
-    done = subprocess.run([*command, "--text", "x", "--language", "de", "--kind", "sane"], capture_output=True, text=True)
-    assert done.returncode == 1 and done.stderr.splitlines() == ["error: there is no noise 'sane', did you mean 'same'?"]
-
-
-def test_a_plugin_may_be_a_control_of_what_is_there_alone(tmp_path):
-    content = NOISE.format(name="same").replace("asks=", "control_of='codeswich', asks=")
-    raw = changed("arms/csr/0/data", "same") | {"plugins": [written(tmp_path / "mine.py", content)]}
-    with pytest.raises(InputError, match="plugins: noise same: 'codeswich' is not defined, did you mean 'codeswitch'"):
-        load(raw)
-
-
-def test_what_is_put_off_is_loaded_when_it_is_asked_for(tmp_path):
-    written(tmp_path / "a_library.py", "VALUE = 3\n")
-    lazily.put_off(("a_library",))
-    import a_library
-
-    assert not lazily.is_loaded("a_library") and a_library.VALUE == 3 and lazily.is_loaded("a_library")
-    del sys.modules["a_library"]
+def test_rule_files_know_no_names_but_their_own():
+    known, named = rooms(), set()
+    for path in [*Path("rules").glob("*.smk"), Path("Snakefile")]:
+        tokens = tokenize.generate_tokens(io.StringIO(path.read_text(encoding="utf-8")).readline)
+        literals = {ast.literal_eval(each.string) for each in tokens if each.type == tokenize.STRING and each.string[0] in "\"'"}
+        named |= {(path.as_posix(), name) for name in literals & known.keys() - WORDS - {path.stem}}
+    assert not sorted(named)

@@ -13,7 +13,7 @@ from configurations import changed
 from tiny_models import manual_pairs, small_encoder, small_model
 
 from docs.site import errors
-from workflow_scripts import device, registry
+from workflow_scripts import device, plugins, registry
 from workflow_scripts.evidence import scores
 from workflow_scripts.lexicon import embeddings, lexicon, vectors
 from workflow_scripts.models import decoding
@@ -97,7 +97,7 @@ def word_file(folder: Path) -> Path:
 
 
 def plugin(folder: Path, content: str) -> None:
-    registry.load_plugins([str(written(folder, "mine.py", content.encode()))])
+    plugins.load([str(written(folder, "mine.py", content.encode()))])
 
 
 def record_of_another_run(folder: Path) -> None:
@@ -237,7 +237,7 @@ def test_an_explained_message_is_provoked(message, tmp_path):
         PROVOKED[message](tmp_path)
     pattern = ".*".join(map(re.escape, re.split(f"{errors.GAP}+", message)))
     assert re.search(pattern, str(error.value), flags=re.S), str(error.value)
-    registry.forget_plugins()
+    plugins.forget()
 
 
 def test_the_guide_explains_just_these_messages_and_the_code_has_them():

@@ -24,7 +24,8 @@ from dataclasses import MISSING, asdict, fields, is_dataclass
 from pathlib import Path
 from typing import IO, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from workflow_scripts import registry
+from workflow_scripts import plugins, registry
+from workflow_scripts.entry_names import Named
 from workflow_scripts.errors import InputError, Stopped
 from workflow_scripts.number_types import Limits
 from workflow_scripts.storage import refused_file
@@ -36,7 +37,7 @@ def run(main: Any, of: str = "") -> None:
     """Run `main` with the arguments of the command line; `main` is a function, or a mapping from subcommand to function.
 
     Commands `of` a kind of entries are made by `main` for the entry whose name stands behind a flag of that kind: ``--task NAME``.
-    Behind `--plugins` stand plugins to load (see `registry`); the environment may name more.
+    Behind `--plugins` stand plugins to load (see `plugins`); the environment may name more.
     On an `InputError`, on `Stopped` and where the system refuses a file, the process ends with status 1 and one line on standard error. Any
     other exception is a bug and shows its traceback.
     """
@@ -97,8 +98,8 @@ def _with_plugins(arguments: list[str]) -> list[str]:
     at = arguments.index("--plugins") if "--plugins" in arguments else len(arguments)
     end = next((place for place in range(at + 1, len(arguments)) if arguments[place].startswith("--")), len(arguments))
     try:
-        registry.load_from_environment()
-        registry.load_plugins(arguments[at + 1 : end])
+        plugins.load_from_environment()
+        plugins.load(arguments[at + 1 : end])
     except InputError as reason:
         sys.exit(f"error: {reason}")
     return arguments[:at] + arguments[end:]
@@ -130,7 +131,7 @@ def _with_choice(hint: Any) -> Any:
     """`hint`, of a name of an entry with what lets tyro show the names that there are, and refuse others as the registry does."""
     from tyro.constructors import PrimitiveConstructorSpec
 
-    named = next((part for part in getattr(hint, "__metadata__", ()) if isinstance(part, registry.Named)), None)
+    named = next((part for part in getattr(hint, "__metadata__", ()) if isinstance(part, Named)), None)
     if named is None:
         return hint
     metavar = f"{{{','.join(named.names())}}}"
@@ -387,7 +388,7 @@ def provenance() -> dict[str, Any]:
     # in a folder that is no clone git would look above it
     commit = said("git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12") if (ROOT / ".git").exists() else None
     found = {"commit": (commit or "").strip() or "unknown", "versions": versions}
-    return found | ({"plugins": plugins} if (plugins := registry.described()) else {})
+    return found | ({"plugins": brought} if (brought := plugins.described()) else {})
 
 
 def said(*command: str) -> str | None:

@@ -5,7 +5,7 @@ import runpy
 import pytest
 from tiny_models import small_model
 
-from workflow_scripts import registry
+from workflow_scripts import plugins
 from workflow_scripts.models import decoding
 from workflow_scripts.models.decoding import Decoding
 from workflow_scripts.models.engine import engine
@@ -17,7 +17,7 @@ LINES = ["Öffnen Sie die Datei.", "", "Drucken Sie das Fenster.", "Die Seite."]
 
 @pytest.fixture
 def mbr(door):
-    registry.load_plugins([EXAMPLE])
+    plugins.load([EXAMPLE])
 
 
 def translated(folder, lines=LINES, seed=1, **settings):

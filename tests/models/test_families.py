@@ -17,7 +17,7 @@ from transformers.convert_slow_tokenizer import MBART50_LANGUAGES, MBART_LANGUAG
 from transformers.models.m2m_100 import tokenization_m2m_100
 from transformers.models.nllb.tokenization_nllb import FAIRSEQ_LANGUAGE_CODES
 
-from workflow_scripts import registry
+from workflow_scripts import plugins, registry
 from workflow_scripts.evidence.representation import sentence_vectors
 from workflow_scripts.evidence.states import hidden_states, open_half
 from workflow_scripts.models import decoding
@@ -122,7 +122,7 @@ def plugged(monkeypatch):
     """The plugin of the examples with a family, for one test."""
     monkeypatch.setattr(registry, "_ENTRIES", {kind: {**some} for kind, some in registry._ENTRIES.items()})
     monkeypatch.setattr(registry, "_PLUGINS", {})
-    registry.load_plugins([str(PLUGIN)])
+    plugins.load([str(PLUGIN)])
 
 
 def works(folder, tmp_path, engines):

@@ -8,7 +8,7 @@ import zipfile
 import pytest
 from invented import configuration, put, results
 
-from workflow_scripts import registry
+from workflow_scripts import plugins
 from workflow_scripts.report import pack
 from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.run.config import dumped
@@ -114,12 +114,12 @@ def test_plugins_are_packed_and_loaded_only_where_it_is_said(packed, tmp_path):
     config = json.loads((run / "results/configuration.json").read_text(encoding="utf-8")) | {"plugins": ["mine.py"]}
     put(run / "results/configuration.json", json.dumps(config))
     pack.write(tmp_path / "with.zip")
-    registry.forget_plugins()  # as a new process
+    plugins.forget()  # as a new process
     with pytest.raises(InputError, match=r"brings plugins, which are code \(mine\.py\)"):
         pack.rebuild(tmp_path / "with.zip", tmp_path / "without")
     shutil.rmtree(tmp_path / "without")
     pack.rebuild(tmp_path / "with.zip", tmp_path / "without", stored=True, trusted=True)
-    registry.forget_plugins()
+    plugins.forget()
 
 
 def test_a_file_of_the_run_that_lies_elsewhere_is_refused(packed, tmp_path):

@@ -11,7 +11,7 @@ from phases import TINY, finetune, phase_files
 from safetensors.torch import load_file
 from tiny_models import small_model
 
-from workflow_scripts import registry
+from workflow_scripts import plugins, registry
 from workflow_scripts.models import decoding
 from workflow_scripts.report.experimental_setup import written
 from workflow_scripts.run import arms
@@ -46,7 +46,7 @@ def frozen(settings):
 def half(door, monkeypatch):
     """The registry with a generator as a plugin's."""
     monkeypatch.setattr(
-        registry, "_PLUGINS", {"half.py": registry.Plugin("half.py", (Path(__file__),), (("generator", "half"),), (), sha256="f00d" * 16)}
+        registry, "_PLUGINS", {"half.py": plugins.Plugin("half.py", (Path(__file__),), (("generator", "half"),), (), sha256="f00d" * 16)}
     )
     monkeypatch.setattr(registry, "_LOADING", ["half.py"])
     register_generator("half", learn=frozen, label="half a model", settings=Frozen)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from test_workflow import ROOT, TINY, lay_out, planned, snakemake, write_config
 
-from workflow_scripts import registry
+from workflow_scripts import plugins
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text.files import read_lines
 
@@ -124,4 +124,4 @@ def test_a_task_that_cannot_be_is_refused(tmp_path, change, said):
     assert change[0] in text
     (tmp_path / "bad.py").write_text(text.replace(*change), encoding="utf-8")
     with pytest.raises(InputError, match=said):
-        registry.load_plugins([str(tmp_path / "bad.py")])
+        plugins.load([str(tmp_path / "bad.py")])

@@ -22,7 +22,7 @@ import yaml
 from rule_files import rule_blocks, training_rules
 from snakemake.cli import main as snakemake_main
 
-from workflow_scripts import registry
+from workflow_scripts import plugins
 from workflow_scripts.environment import suitable
 from workflow_scripts.stage import read_json
 from workflow_scripts.text.files import read_lines
@@ -127,7 +127,7 @@ def dry_run(line: list[str], environment: dict[str, str]) -> tuple[int, str]:
         pytest.raises(SystemExit) as end,
     ):
         snakemake_main(line)
-    registry.forget_plugins()
+    plugins.forget()
     return end.value.code, said.getvalue()
 
 

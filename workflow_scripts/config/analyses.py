@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Annotated
 
 from workflow_scripts import registry
+from workflow_scripts.entry_names import Named
 from workflow_scripts.evidence.cka import Cka
 from workflow_scripts.evidence.layerwise import Layerwise
 from workflow_scripts.evidence.separability import Separability
@@ -44,7 +45,7 @@ class Analysis:
     are not looked for."""
     side: Side = "encoder"
     """The half of encoder-decoders that is looked into."""
-    stages: list[Annotated[str, registry.Named("analysis")]] = field(default_factory=ours)
+    stages: list[Annotated[str, Named("analysis")]] = field(default_factory=ours)
     """What is measured; `spectra` needs no text. Those of plugins are measured where they are named."""
     cka: Cka = field(default_factory=Cka)
     """Similarity of models, and of languages within a model."""

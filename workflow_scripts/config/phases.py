@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
 from workflow_scripts import registry
+from workflow_scripts.entry_names import Named
 from workflow_scripts.noise.entry import Noise
 from workflow_scripts.number_types import Natural, Share
 from workflow_scripts.training.generator import USUAL, Generator
@@ -18,7 +19,7 @@ from workflow_scripts.training.objective import Objective
 class Phase:
     """One phase of an arm."""
 
-    data: Annotated[str, registry.Named("noise", "objective", more=("task",))]
+    data: Annotated[str, Named("noise", "objective", more=("task",))]
     """What is trained on: text with a noise of this name, which the model restores; text by the objective of this name, as backbones learn;
     or the task itself."""
     updates: int | None = None
@@ -48,7 +49,7 @@ class Phase:
     does (Qin et al. 2020). None are by default."""
     backbone: str | None = None
     """In an arm's first phase: name of the backbone that the arm starts from; the experiment's if none is named."""
-    generator: Annotated[str, registry.Named("generator")] = USUAL
+    generator: Annotated[str, Named("generator")] = USUAL
     """In the task phase, how text is written. `sga`: at once, by the prompts of a frozen encoder. `ctc`: at once, with all weights of an
     encoder trained."""
     sga: dict[str, Any] = field(default_factory=dict)

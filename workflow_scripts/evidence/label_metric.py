@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from workflow_scripts import registry
+from workflow_scripts import plugins, registry
 from workflow_scripts.errors import InputError
 
 PARAMETERS = {
@@ -59,7 +59,7 @@ def label_metric(
     """Register the function that is decorated, `LabelMetric.counts`, as a metric; `about` are the other fields of `LabelMetric`."""
 
     def registered(function: Callable) -> Callable:
-        asked = registry.asked(f"metric {name!r}", "a metric of labels", function, PARAMETERS)
+        asked = plugins.asked(f"metric {name!r}", "a metric of labels", function, PARAMETERS)
         measured = (answers,) if isinstance(answers, str) else tuple(answers)
         register_label_metric(name, counts=function, asked=asked, score=score, answers=measured, **about)
         return function
@@ -84,7 +84,7 @@ def counted(metric: LabelMetric, truth: list[Any], given: list[Any], labels: lis
     known = {"truth": truth, "given": given, "labels": labels, "language": language}
     called = f"metric {metric.name!r}"
     about = functools.partial("{} examples in {}".format, len(truth), language)
-    made = registry.call(called, metric.counts, {each: known[each] for each in metric.asked}, about)
+    made = plugins.call(called, metric.counts, {each: known[each] for each in metric.asked}, about)
     try:
         found = np.asarray(made, dtype=np.float64)
     except (TypeError, ValueError):

@@ -17,7 +17,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
-from workflow_scripts import registry
+from workflow_scripts import plugins, registry
+from workflow_scripts.entry_names import Named
 from workflow_scripts.errors import InputError
 from workflow_scripts.number_types import Positive, Seed
 from workflow_scripts.stage import checksums, run, write_json
@@ -79,7 +80,7 @@ def analysis(name: str, *, label: str, decimals: int = 2, source: str = "") -> C
     """Register the function that is decorated as an analysis; see the module."""
 
     def registered(function: Callable) -> Callable:
-        asked = registry.asked(f"analysis {name!r}", "an analysis", function, PARAMETERS)
+        asked = plugins.asked(f"analysis {name!r}", "an analysis", function, PARAMETERS)
         register_analysis(name, label=label, make=function, asked=asked, decimals=decimals, source=source)
         return function
 
@@ -90,7 +91,7 @@ def analysis(name: str, *, label: str, decimals: int = 2, source: str = "") -> C
 # the stage
 
 
-Measure = Annotated[str, registry.Named("analysis")]
+Measure = Annotated[str, Named("analysis")]
 
 
 @dataclass
@@ -173,7 +174,7 @@ def _number(entry: StatesAnalysis, given: dict[str, Any], where: str) -> float:
     """What the function of an analysis says of the states of one layer."""
     if entry.make is None:
         raise TypeError(f"{entry.name} has no function")
-    value = registry.call(f"analysis {entry.name!r}", entry.make, {each: given[each] for each in entry.asked}, lambda: where)
+    value = plugins.call(f"analysis {entry.name!r}", entry.make, {each: given[each] for each in entry.asked}, lambda: where)
     try:
         number = float(value)
     except (TypeError, ValueError):

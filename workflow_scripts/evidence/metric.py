@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from sacrebleu.metrics.base import Metric, Score, Signature
 
-from workflow_scripts import registry
+from workflow_scripts import plugins, registry
 from workflow_scripts.errors import InputError
 
 PARAMETERS = {
@@ -62,7 +62,7 @@ def metric(
     """Register the function of one sentence that is decorated as a metric; see the module, and `TextMetric` for what is said of it."""
 
     def registered(function: Callable) -> Callable:
-        asked = registry.asked(f"metric {name!r}", "a metric", function, PARAMETERS)
+        asked = plugins.asked(f"metric {name!r}", "a metric", function, PARAMETERS)
         version = hashlib.sha256(Path(inspect.getsourcefile(function) or __file__).read_bytes()).hexdigest()[:12]
         about = {"higher_is_better": higher_is_better, "decimals": decimals, "cased": cased, "source": source}
         register_metric(name, lambda code, settings, lowercase: MeanOfSentences(name, function, asked, code, version), label=label, **about)
@@ -101,7 +101,7 @@ class MeanOfSentences(SummedMetric):
     def _compute_segment_statistics(self, hypothesis: str, ref_kwargs: dict[str, Any]) -> list[float]:
         given = {"hypothesis": hypothesis, "reference": ref_kwargs["references"][0], "language": self._code}
         about = functools.partial("hypothesis {!r}".format, hypothesis)
-        value = registry.call(f"metric {self.name!r}", self._function, {each: given[each] for each in self._asked}, about)
+        value = plugins.call(f"metric {self.name!r}", self._function, {each: given[each] for each in self._asked}, about)
         # of NumPy's numbers only some are Python's
         if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number) or not math.isfinite(value):
             raise InputError(f"metric {self.name!r} returned {value!r} for {hypothesis!r}; it returns a number")

@@ -17,6 +17,7 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 from sacrebleu.metrics.base import Metric, Signature
 
 from workflow_scripts import registry
+from workflow_scripts.entry_names import Named
 from workflow_scripts.evidence.metric import register_metric
 from workflow_scripts.number_types import Positive
 from workflow_scripts.stage import InputError, in_one_line, run, write_json
@@ -33,7 +34,7 @@ Tokenizer = Literal["13a", "intl", "char", "zh", "ja-mecab", "ko-mecab", "spm", 
 class Scores:
     """Settings of the metrics and of their significance tests."""
 
-    metrics: list[Annotated[str, registry.Named("metric")]] = field(default_factory=lambda: ["BLEU", "chrF", "TER"])
+    metrics: list[Annotated[str, Named("metric")]] = field(default_factory=lambda: ["BLEU", "chrF", "TER"])
     """The metrics to compute. BLEU is always computed; if there is any ROUGE, ROUGE-L takes its place. The default for summarisation is
     ROUGE-1, ROUGE-2 and ROUGE-L; for questions, titles and stories BLEU, ROUGE-L and METEOR."""
     meteor_jar: str | None = None

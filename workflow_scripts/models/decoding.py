@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 import torch
 
 from workflow_scripts import registry
+from workflow_scripts.entry_names import Named
 from workflow_scripts.models.families import UNLIMITED, longest_row
 from workflow_scripts.models.reading import unknown_in
 from workflow_scripts.models.search import Hypothesis
@@ -39,7 +40,7 @@ class Decoding:
     """Longest hypothesis in pieces."""
     batch_tokens: Positive = 4_096
     """Source tokens that are decoded at once."""
-    engine: Annotated[str, registry.Named("engine")] = "ctranslate2"
+    engine: Annotated[str, Named("engine")] = "ctranslate2"
     """What decodes. A model of a family that this engine does not know is decoded by one that does, which the log says."""
     engine_settings: dict[str, Any] = field(default_factory=dict)
     """Settings of the engine's own, of engines that have some (those of plugins)."""

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workflow_scripts import registry
+from workflow_scripts import plugins, registry
 from workflow_scripts.errors import InputError
 from workflow_scripts.stage import own_settings
 
@@ -65,7 +65,7 @@ def engine(name: str, *, label: str = "", source: str = "", settings: type | Non
     """Register the function of a batch that is decorated as an engine; see the module."""
 
     def registered(function: Callable) -> Callable:
-        asked = registry.asked(f"engine {name!r}", "an engine", function, PARAMETERS)
+        asked = plugins.asked(f"engine {name!r}", "an engine", function, PARAMETERS)
         register_engine(name, by_batch(name, function, asked), label=label, source=source, settings=settings)
         return function
 

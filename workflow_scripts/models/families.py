@@ -32,7 +32,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts import registry
+from workflow_scripts import plugins, registry
 from workflow_scripts.errors import InputError
 from workflow_scripts.models import makers, restarts
 from workflow_scripts.models.folders import TOKENIZER_FILES, check_folder
@@ -457,7 +457,7 @@ _SAID = "crossgap"
 def say_family(config: Any) -> None:
     """Have a model's configuration name its family, and the plugin that brings it, where it comes from one."""
     if (own := family_of(config)).plugin:
-        plugin = registry.plugins()[own.plugin].name
+        plugin = plugins.loaded()[own.plugin].name
         setattr(config, _SAID, {"family": own.name, "plugin": Path(plugin).name if plugin.endswith(".py") else plugin})
 
 

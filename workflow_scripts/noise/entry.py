@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import regex
 
-from workflow_scripts import registry
+from workflow_scripts import plugins, registry
 from workflow_scripts.errors import InputError
 from workflow_scripts.noise import philox
 from workflow_scripts.noise.candidates import Lookup, Lookups
@@ -99,7 +99,7 @@ def noise(
     """Register the function of one sentence that is decorated as a noise; see the module, and `Noise` for what is said of it."""
 
     def registered(function: Callable) -> Callable:
-        asked = registry.asked(f"noise {name!r}", "a noise", function, PARAMETERS)
+        asked = plugins.asked(f"noise {name!r}", "a noise", function, PARAMETERS)
         if "settings" in asked and settings is None:
             raise InputError(f"noise {name!r} asks for `settings`, but has none; name its dataclass: @noise(…, settings=…)")
         needs = "own" if {"candidates", "hits"} & {*asked} else ""
@@ -147,7 +147,7 @@ def by_sentence(name: str, function: Callable, asked: tuple[str, ...]) -> Callab
                 given["hits"] = (hit[np.searchsorted(hit, inside.start) : np.searchsorted(hit, inside.stop)] - inside.start).tolist()
             given["settings"] = batch.settings
             about = functools.partial("sentence {}: {!r}".format, batch.first + number + 1, line)
-            made = registry.call(f"noise {name!r}", function, {each: given[each] for each in asked}, about)
+            made = plugins.call(f"noise {name!r}", function, {each: given[each] for each in asked}, about)
             new.append(_as_text(name, made, line, places, spaced))
             start += len(line) + 1
         return new

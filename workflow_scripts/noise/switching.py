@@ -12,6 +12,7 @@ from typing import Annotated, Any, NamedTuple
 import numpy as np
 
 from workflow_scripts import registry
+from workflow_scripts.entry_names import Named
 from workflow_scripts.noise import span_noise
 from workflow_scripts.noise.candidates import Lookup, Lookups, draw_language
 from workflow_scripts.noise.entry import Batch, register_batch
@@ -24,7 +25,7 @@ from workflow_scripts.text.languages import language
 from workflow_scripts.text.spelling import begins_sentence
 from workflow_scripts.text.words import Words, is_part_of_word, upper, words_of
 
-Kind = Annotated[str, registry.Named("noise")]
+Kind = Annotated[str, Named("noise")]
 
 
 def switched(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from workflow_scripts import registry
+from workflow_scripts import plugins, registry
 from workflow_scripts.config import paths
 from workflow_scripts.config.analyses import Analysis
 from workflow_scripts.config.configuration import Config
@@ -134,7 +134,7 @@ def texts(config: Config, w: Any) -> list[str]:
 
 def plugin(config: Config, w: Any) -> dict[str, list[str]]:
     """The files of the plugin that an analysis comes from."""
-    return {"plugin": registry.plugin_files(registry.entry("analysis", w.measure))}
+    return {"plugin": plugins.files_of(registry.entry("analysis", w.measure))}
 
 
 def stage_flags(config: Config, w: Any, stage: str | None = None) -> list[str]:

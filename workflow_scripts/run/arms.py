@@ -9,7 +9,7 @@ import dataclasses
 import json
 from typing import Any
 
-from workflow_scripts import registry
+from workflow_scripts import plugins, registry
 from workflow_scripts.config import paths
 from workflow_scripts.config.configuration import Config
 from workflow_scripts.config.experiments import Experiment
@@ -379,14 +379,14 @@ def head_block(config: Config, w: Wildcards) -> str:
 
 def task_plugin(config: Config, w: Wildcards) -> dict[str, list[str]]:
     """The files of the plugin that the experiment's task comes from; what comes from none reads none."""
-    files = registry.plugin_files(task_of(config.experiments[w.experiment]))
+    files = plugins.files_of(task_of(config.experiments[w.experiment]))
     return {"plugin": files} if files else {}
 
 
 def scoring_plugins(config: Config, w: Wildcards) -> dict[str, list[str]]:
     """The files of the plugins that the experiment's task and metrics come from; what comes from none reads none."""
     experiment = config.experiments[w.experiment]
-    files = registry.plugin_files(task_of(experiment), *(registry.entry("label_metric", each) for each in experiment.metrics))
+    files = plugins.files_of(task_of(experiment), *(registry.entry("label_metric", each) for each in experiment.metrics))
     return {"plugin": files} if files else {}
 
 

@@ -18,7 +18,7 @@ from typing import Any, get_args, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
-from workflow_scripts import registry
+from workflow_scripts import plugins, registry
 from workflow_scripts.config.configuration import Config
 from workflow_scripts.config.experiments import OfItsTask
 from workflow_scripts.run.explanations import explained
@@ -40,7 +40,7 @@ def load(raw: dict[str, Any], files: Sequence[Path | str] = (), ours: Any = ()) 
     """
     try:
         named = plugins_of(raw, files, ours)
-        registry.load_plugins(named)
+        plugins.load(named)
         return _load({**raw, "plugins": named} if named else raw)
     except InputError as error:
         raise InputError("\n".join((located(str(error), files, ours), *stands_alone(files)))) from None
@@ -94,7 +94,7 @@ def check_record(config: Config, made: Path = Path("results/configuration.json")
 def read(path: Path) -> Config:
     """A configuration that was checked before and written out as JSON (`results/configuration.json`), with the plugins that it names."""
     plain = read_json(path)
-    registry.load_plugins(plain.get("plugins", ()))
+    plugins.load(plain.get("plugins", ()))
     return _adapter().validate_python(plain)
 
 

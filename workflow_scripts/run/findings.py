@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from workflow_scripts import registry
+from workflow_scripts import plugins
 from workflow_scripts.config.configuration import Config
 from workflow_scripts.config.phases import Phase
 from workflow_scripts.run.arms import trained_arms
@@ -139,9 +139,9 @@ def experiments(config: Config) -> Iterator[Finding]:
         yield Finding("ok", "run.experiments", ", ".join(wanted))
 
 
-def plugins() -> Iterator[Finding]:
+def brought() -> Iterator[Finding]:
     """What each plugin brings, and one that makes every job load a library which takes seconds."""
-    for plugin in registry.plugins().values():
+    for plugin in plugins.loaded().values():
         brings = ", ".join(f"{kind} {name}" for kind, name in plugin.entries)
         if plugin.heavy:
             way_out = "import it inside the functions that need it, since each job loads the plugin"

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Protocol
 
-from workflow_scripts import registry
+from workflow_scripts import plugins, registry
 from workflow_scripts.config import paths
 from workflow_scripts.config.configuration import Config
 from workflow_scripts.config.phases import Phase
@@ -225,7 +225,7 @@ def writing_plugins(decoding: Decoding, phases: list[Phase]) -> dict[str, list[s
 
 def plugin_inputs(*used: registry.Entry | None) -> dict[str, list[str]]:
     """The files of the plugins that these entries come from, as an input of a job; what comes from none reads none."""
-    files = registry.plugin_files(*used)
+    files = plugins.files_of(*used)
     return {"plugin": files} if files else {}
 
 
@@ -464,7 +464,7 @@ def backbone_start(config: Config, w: Wildcards) -> dict[str, Any]:
     elif block.kind in ("continued", "converted") and block.from_:
         found["start"] = paths.backbone_model(block.from_)
     objective = registry.entry("objective", block.objective) if block.objective else None
-    if files := registry.plugin_files(objective, _family_of(block)):
+    if files := plugins.files_of(objective, _family_of(block)):
         found["plugin"] = files
     return found
 

@@ -66,7 +66,7 @@ def look_at(config: Config, jobs: Jobs, wrong: dict[str, str], at_once: int = 1)
 
 
 def _looks(config: Config, jobs: Jobs, wrong: dict[str, str], at_once: int) -> Iterator[Finding]:
-    yield from findings.plugins()
+    yield from findings.brought()
     yield from findings.experiments(config)
     yield from findings.left_out(config)
     yield from findings.few_seeds(config)

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from workflow_scripts import registry
 from workflow_scripts.config import paths
 from workflow_scripts.config.configuration import Config, LexiconStages
 from workflow_scripts.config.experiments import Experiment
 from workflow_scripts.config.phases import Phase
+from workflow_scripts.entry_names import Named
 from workflow_scripts.evidence.average import AVERAGE
 from workflow_scripts.names import undefined
 from workflow_scripts.tasks.experiment import (
@@ -68,7 +68,7 @@ class Finetuned(CrossLingual):
     combination of their values, and chooses one on the dev set."""
     choice: Choice = field(default_factory=lambda: Choice(by="dev_score"))
     """What the choice goes by."""
-    metrics: list[Annotated[str, registry.Named("label_metric")]] = field(default_factory=list)
+    metrics: list[Annotated[str, Named("label_metric")]] = field(default_factory=list)
     """Metrics of plugins that are measured and tested besides the scores of the task."""
     select_on: Literal["source", "all"] = "source"
     """Whose dev text early stopping and the choice from a grid go by: that in the language of the text, or the mean over that and all of

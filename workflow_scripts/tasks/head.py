@@ -28,6 +28,7 @@ from pydantic import Field
 from workflow_scripts import registry
 from workflow_scripts.config.configuration import Config
 from workflow_scripts.device import pick_device, pick_precision
+from workflow_scripts.entry_names import Named
 from workflow_scripts.errors import InputError
 from workflow_scripts.evidence import label_metric
 from workflow_scripts.evidence.average import Score, Significance, compare_folders
@@ -47,7 +48,7 @@ from workflow_scripts.text.words import count_words
 from workflow_scripts.training.job import Job
 from workflow_scripts.training.launching import launch
 
-Metric = Annotated[str, registry.Named("label_metric")]
+Metric = Annotated[str, Named("label_metric")]
 
 
 class About(NamedTuple):

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from workflow_scripts import registry
+from workflow_scripts import plugins, registry
 from workflow_scripts.config.configuration import Config
 from workflow_scripts.errors import InputError
 from workflow_scripts.evidence.average import Score, scores_beside
@@ -122,7 +122,7 @@ def task(
     if not name.replace("-", "_").isidentifier():
         raise InputError(f"task {name!r}: names are letters, digits, - and _ only, and begin with a letter")
     functions = {"loss": loss, "answer": answer, "counts": counts, "trivial": trivial}
-    asked = {each: registry.asked(f"task {name!r}: `{each}`", "it", function, PARAMETERS[each]) for each, function in functions.items()}
+    asked = {each: plugins.asked(f"task {name!r}: `{each}`", "it", function, PARAMETERS[each]) for each, function in functions.items()}
     metric, *others = scores
     called = called or {}
     head = _settings(name, settings)

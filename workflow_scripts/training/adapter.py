@@ -24,7 +24,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from workflow_scripts import registry
+from workflow_scripts import plugins, registry
 from workflow_scripts.errors import InputError
 from workflow_scripts.stage import checksums, from_plain, read_json, run, to_disk
 
@@ -50,7 +50,7 @@ def adapter(name: str, *, label: str = "", source: str = "", settings: type | No
     """Register the function that is decorated as an adapter; see the module."""
 
     def registered(function: Callable) -> Callable:
-        asked = registry.asked(f"adapter {name!r}", "an adapter", function, PARAMETERS)
+        asked = plugins.asked(f"adapter {name!r}", "an adapter", function, PARAMETERS)
         entry = Adapter(name=name, label=label or name, source=source, settings=settings, make=function, asked=asked)
         registry.register("adapter", entry)
         return function

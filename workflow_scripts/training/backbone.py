@@ -17,6 +17,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 from pydantic import Field
 
 from workflow_scripts import registry
+from workflow_scripts.entry_names import Named
 from workflow_scripts.models.families import DEFAULT_FAMILY, family_of, titles
 from workflow_scripts.models.folders import located
 from workflow_scripts.number_types import Positive, Seed
@@ -47,9 +48,9 @@ class Backbone:
     trim: bool = False
     """`hub`: keep only the pieces that occur in the experiments' text, and in that of models made from it. Saves memory and time; numbers
     are near, not the same."""
-    family: Annotated[str, registry.Named("family")] | None = None
+    family: Annotated[str, Named("family")] | None = None
     """`small`: an mBART (`mbart`, the default), an encoder alone, an XLM-R (`xlmr`), or another family that says how one is made."""
-    objective: Annotated[str, registry.Named("objective")] | None = None
+    objective: Annotated[str, Named("objective")] | None = None
     """`small` and `continued`: what it learns by. `denoising` is mBART's, `mlm` that of encoders, `veco` is for encoders that
     become a decoder as well, `translation` reads bitext; by default the family's own."""
     from_: Annotated[str | None, Field(alias="from")] = None

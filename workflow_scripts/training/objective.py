@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from workflow_scripts import registry
+from workflow_scripts import plugins, registry
 from workflow_scripts.errors import InputError
 from workflow_scripts.stage import own_settings
 from workflow_scripts.text.files import read_lines, write_lines
@@ -121,7 +121,7 @@ def rows_objective(name: str, *, decoder: bool | None, settings: type | None = N
     """
 
     def registered(function: Callable) -> Callable:
-        asked = registry.asked(f"objective {name!r}", "an objective", function, PARAMETERS)
+        asked = plugins.asked(f"objective {name!r}", "an objective", function, PARAMETERS)
         if "settings" in asked and settings is None:
             raise InputError(f"objective {name!r} asks for `settings`, but has none; name its dataclass: @rows_objective(…, settings=…)")
 
@@ -155,7 +155,7 @@ class MadeRows(NamedTuple):
         given |= {"max_length": self.max_length, "settings": self.settings}
         called = f"objective {self.name!r}"
         first = functools.partial("{} lines in {}, the first is {!r}".format, len(lines), language, lines[0] if lines else "")
-        made = registry.call(called, self.function, {each: given[each] for each in self.asked}, first)
+        made = plugins.call(called, self.function, {each: given[each] for each in self.asked}, first)
         try:
             made = [(list(map(operator.index, read)), list(map(operator.index, labels))) for read, labels in made]
         except (TypeError, ValueError):
@@ -182,7 +182,7 @@ def _material(make: MadeRows, train: Text, dev: Text, seed: int, folder: Path, o
         write_lines(path, (train if part == "train" else dev).lines[code])
     # settings that are no part of `Training`: a killed job must not go on with others
     plan = folder / "objective.json"
-    write_lines(plan, [json.dumps({"objective": make.name, "settings": asdict(own) if own else {}, "plugins": registry.described()})])
+    write_lines(plan, [json.dumps({"objective": make.name, "settings": asdict(own) if own else {}, "plugins": plugins.described()})])
 
     def read(codec: "Codec") -> "tuple[Rounds, list[Dev]]":
         from workflow_scripts.training.rows import Dev

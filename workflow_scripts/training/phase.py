@@ -6,7 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from workflow_scripts import registry
+from workflow_scripts import plugins, registry
 from workflow_scripts.device import pick_precision
 from workflow_scripts.models.templates import Templates
 from workflow_scripts.models.tokenisation import Codec, load_codec
@@ -111,7 +111,7 @@ def check_adapter_fits(chosen: Mapping[str, Any], method: Method, from_scratch: 
 def plugin_of(chosen: Mapping[str, Any]) -> dict[str, Any]:
     """The checksum of the plugin that an adapter comes from, if it comes from one: checkpoints of another version are not gone on from."""
     plugin = registry.entry("adapter", chosen["kind"]).plugin
-    return {"adapter_plugin": registry.plugins()[plugin].sha256} if plugin else {}
+    return {"adapter_plugin": plugins.loaded()[plugin].sha256} if plugin else {}
 
 
 _MEASURED = 200

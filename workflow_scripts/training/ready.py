@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workflow_scripts import registry
+from workflow_scripts import plugins, registry
 from workflow_scripts.stage import InputError, atomic, checksum, is_first_process, read_json, run, write_json
 from workflow_scripts.training.settings import ROUNDING_ONLY
 
@@ -95,7 +95,7 @@ def made_from(
     if start:
         origin["start"] = start
     if plugin := registry.entry("objective", objective).plugin:
-        origin["plugin"] = registry.plugins()[plugin].sha256
+        origin["plugin"] = plugins.loaded()[plugin].sha256
     return json.loads(json.dumps(origin))  # as it is read again: with lists in place of tuples
 
 

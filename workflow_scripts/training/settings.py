@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
-from workflow_scripts import registry
+from workflow_scripts.entry_names import Chosen
 from workflow_scripts.number_types import AboveZero, Limits, Natural, NotNegative, Positive, ShareBelowOne
 
 
@@ -11,7 +11,7 @@ from workflow_scripts.number_types import AboveZero, Limits, Natural, NotNegativ
 class Training:
     """Settings of one phase. The defaults are those of Zan et al., and of their published code where the paper is silent."""
 
-    adapter: Annotated[dict[str, Any] | None, registry.Chosen("adapter")] = None
+    adapter: Annotated[dict[str, Any] | None, Chosen("adapter")] = None
     """Train few weights instead of all: `{kind: lora, rank: 16}` (LoRA), `dora`, or an adapter of a plugin. The phase hands on the whole
     model with the adapter merged into it; the adapter lies beside it, in peft's form. An update that trains few weights wants a higher
     learning rate, 1e-4 to 1e-3. By default all weights are trained."""

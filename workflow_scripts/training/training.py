@@ -22,7 +22,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts import registry
+from workflow_scripts import plugins, registry
 from workflow_scripts.models.families import family_of
 from workflow_scripts.models.reading import check_read
 from workflow_scripts.models.templates import Templates
@@ -208,7 +208,7 @@ def _method_of(entry: Generator, given: str) -> Method:
         return method
     about: dict[str, Any] = {"generator": entry.name} | ({entry.key: asdict(settings)} if settings else {})
     if entry.plugin:
-        about["generator_plugin"] = registry.plugins()[entry.plugin].sha256
+        about["generator_plugin"] = plugins.loaded()[entry.plugin].sha256
     mark = {} if entry.file else {"generator": entry.name, "plugin": Path(entry.plugin).name}
     return method._replace(about={**about, **method.about}, mark=mark)
 

@@ -1,0 +1,220 @@
+"""plugins: loads what strangers bring, which registers entries (`registry`), and calls it so that whatever fails is one clear error.
+
+A plugin is named in the configuration (`plugins: [my_bridge.py]`): a file, an importable module, or the name that an installed package
+gives to an entry point of the group `crossgap.plugins`. It is code that runs with the rights of whoever runs Crossgap.
+"""
+
+import hashlib
+import importlib
+import importlib.metadata
+import importlib.util
+import inspect
+import os
+import sys
+import traceback
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from workflow_scripts import lazily, registry
+from workflow_scripts.errors import InputError
+
+GROUP = "crossgap.plugins"
+"""The group of entry points by which an installed package offers plugins."""
+
+VARIABLE = "CROSSGAP_PLUGINS"
+"""The environment variable that names the plugins of a job, separated as in PATH."""
+
+
+@dataclass(frozen=True)
+class Plugin:
+    """A plugin that was loaded."""
+
+    name: str
+    """What the configuration calls it: a path or the name of a module."""
+    files: tuple[Path, ...]
+    """Its source files: one, or all of a package."""
+    entries: tuple[tuple[str, str], ...]
+    """Kind and name of what it registered."""
+    heavy: tuple[str, ...]
+    """Of `HEAVY` what it imports when it is loaded, as far as no plugin before it has."""
+    sha256: str
+    """The checksum of its files as they were loaded, in hexadecimal; a job may run for days after they were edited."""
+
+
+HEAVY = ("torch", "transformers", "ctranslate2", "tensorflow", "jax")
+"""Libraries that take seconds to import; a plugin imports them inside of functions, since each job loads it."""
+
+_PLUGINS: dict[str, Plugin] = {}
+
+
+def loaded() -> Mapping[str, Plugin]:
+    """The plugins that were loaded, by their names."""
+    return _PLUGINS
+
+
+def load(names: Iterable[str]) -> None:
+    """Load plugins, each once: files (what ends in .py, or has a slash), entry points, or importable modules.
+
+    Raises `InputError` for one that is not there, fails, or registers nothing.
+    """
+    for name in names:
+        # a file is one plugin, whatever way leads to it
+        key = str(Path(os.path.expanduser(name)).resolve()) if _is_file(name) else name
+        if not key:
+            raise InputError("plugin '': has no name; write the file's name, or leave it out")
+        if key not in _PLUGINS:
+            _PLUGINS[key] = _load_one(key, name)
+
+
+def forget() -> None:
+    """Take all plugins and their entries out again: for one process that plans several runs after each other, as tests do."""
+    for kind, one in registry.registered():
+        if one.plugin:
+            registry.forget(kind, one.name)
+    files = {str(path) for plugin in _PLUGINS.values() for path in plugin.files}
+    for name in [name for name, module in [*sys.modules.items()] if vars(module).get("__file__") in files]:
+        del sys.modules[name]
+    _PLUGINS.clear()
+
+
+def _is_file(name: str) -> bool:
+    return name.endswith(".py") or os.sep in name
+
+
+def load_from_environment() -> None:
+    """Load the plugins that the environment names, as rules do for their jobs."""
+    load(filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)))
+
+
+def _load_one(key: str, name: str) -> Plugin:
+    there = {heavy for heavy in HEAVY if lazily.is_loaded(heavy)}
+    registry.LOADING.append(key)
+    try:
+        module = _imported(key)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever a stranger's file does, down to exit()
+        for kind, one in _own(key):
+            registry.forget(kind, one)
+        sys.modules.pop(_called(key), None)
+        where = str(error) if isinstance(error, InputError) else _where(error)
+        raise InputError(f"plugin {name}: {where}") from None
+    finally:
+        registry.LOADING.pop()
+    if not (own := _own(key)):
+        raise InputError(f"plugin {name}: registers nothing; decorate a function of it, for example with crossgap.noise")
+    files = _files(module)
+    heavy = tuple(library for library in HEAVY if library not in there and (lazily.is_loaded(library) or _asks_for(module, library)))
+    return Plugin(name, files, own, heavy, _checksum(files))
+
+
+def _own(key: str) -> tuple[tuple[str, str], ...]:
+    return tuple((kind, one.name) for kind, one in registry.registered() if one.plugin == key)
+
+
+def _asks_for(module: ModuleType, library: str) -> bool:
+    """Whether a module imports a library that is only put off here, and that a job will load."""
+    stand_in = sys.modules.get(library)
+    return stand_in is not None and any(value is stand_in for value in vars(module).values())
+
+
+def _checksum(files: tuple[Path, ...]) -> str:
+    sums = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]
+    return sums[0] if len(sums) == 1 else hashlib.sha256("".join(sums).encode()).hexdigest()
+
+
+def _imported(name: str) -> ModuleType:
+    """The module of a plugin. Raises `InputError` where there is none."""
+    if _is_file(name):
+        path = Path(name)
+        if not path.is_file():
+            raise InputError(f"there is no such file (looked for {path})")
+        called = _called(name)
+        spec = importlib.util.spec_from_file_location(called, path)
+        if spec is None or spec.loader is None:
+            raise InputError("is no Python file")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[called] = module  # dataclasses look their module up
+        spec.loader.exec_module(module)
+        return module
+    for point in importlib.metadata.entry_points(group=GROUP, name=name):
+        return importlib.import_module(point.module)
+    try:
+        if not all(part.isidentifier() for part in name.split(".")):
+            raise ModuleNotFoundError
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name and not f"{name}.".startswith(f"{error.name}."):
+            raise
+        raise InputError("is neither a file (which ends in .py), nor a module that can be imported here, nor an entry point") from None
+
+
+def _called(path: str) -> str:
+    """The name of a file's module."""
+    return f"crossgap_plugin_{hashlib.sha256(path.encode()).hexdigest()[:8]}_{Path(path).stem}"
+
+
+def _files(module: ModuleType) -> tuple[Path, ...]:
+    source = Path(module.__file__ or "")
+    return tuple(sorted(source.parent.rglob("*.py"))) if source.name == "__init__.py" else (source,)
+
+
+def _where(error: BaseException) -> str:
+    """What failed in a plugin: file, line, and its first sentence."""
+    said = (str(error).strip().splitlines() or [""])[0]
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"line {error.lineno} of {error.filename}: {error.msg}"
+    # neither the import system, nor what stands above the plugin
+    own, frames = str(Path(__file__)), traceback.extract_tb(error.__traceback__)
+    last = max((place for place, frame in enumerate(frames) if frame.filename == own), default=-1)
+    theirs = [frame for frame in frames[last + 1 :] if not frame.filename.startswith(("<frozen", _IMPORTING))]
+    if not theirs:
+        return f"{type(error).__name__}: {said}"
+    beside = Path(theirs[0].filename).parent
+    frame = next(frame for frame in reversed(theirs) if Path(frame.filename).parent == beside)
+    return f"line {frame.lineno} of {frame.filename}, `{frame.line}`: {type(error).__name__}{': ' * bool(said)}{said}"
+
+
+_IMPORTING = str(Path(importlib.__file__).parent)
+
+
+def files_of(*used: registry.Entry | None) -> list[str]:
+    """The files of the plugins that these entries come from, each once: what jobs that use the entries are made of."""
+    names = dict.fromkeys(one.plugin for one in used if one and one.plugin)
+    return [str(path) for name in names for path in _PLUGINS[name].files]
+
+
+def described() -> dict[str, str]:
+    """Plugin → its SHA-256, for the provenance."""
+    return {plugin.name: plugin.sha256 for plugin in _PLUGINS.values()}
+
+
+# ---------------------------------------------------------------------------------------------
+# functions of plugins
+
+
+def asked(entry: str, it: str, function: Callable[..., Any], parameters: Mapping[str, str]) -> tuple[str, ...]:
+    """What a function that a plugin brings asks for: the names of its parameters. Raises `InputError` for one that is none of `parameters`.
+
+    `entry` is its kind and name, and `it` is what the error calls it where it says what there is, such as "a noise".
+    """
+    names = tuple(inspect.signature(function).parameters)
+    if unknown := [each for each in names if each not in parameters]:
+        raise InputError(f"{entry} asks for `{unknown[0]}`; {it} can ask for {', '.join(parameters)}")
+    return names
+
+
+def call(entry: str, function: Callable[..., Any], given: Mapping[str, Any], about: Callable[[], str]) -> Any:
+    """Call a function that a plugin brings. Where it fails, one `InputError` says the file, the line, and what it was called with.
+
+    `entry` is its kind and name, and `about` says what it was called with, such as a sentence and its number.
+    """
+    try:
+        return function(**given)
+    except InputError as error:
+        raise InputError(f"{entry}: {error} ({about()})") from None
+    except Exception as error:  # whatever a stranger's function does
+        raise InputError(f"{entry}: {_where(error)} ({about()})") from None
