@@ -162,7 +162,7 @@ def _bitext_problems(config: Config, name: str, objective: str | None) -> Iterat
     if documents := [corpus for corpus in block.bitext if corpus in config.corpora and config.corpora[corpus].documents]:
         yield f"{where}.bitext: {documents[0]!r} has documents and summaries; sentences and their translations are needed"
     for link in chain(config, name):
-        known = pretrained_in(config, link) if config.backbones[link].pretraining else None
+        known = pretrained_in(config, link) if config.backbones[link].made_here else None
         for code in dict.fromkeys(code for corpus in named for code in corpus.languages):
             if known is not None and code not in known:
                 kind = config.backbones[link].kind

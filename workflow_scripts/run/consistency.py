@@ -247,7 +247,7 @@ def _analysed_backbone_problems(config: Config) -> Iterator[str]:
         if missing := backbone.lacks:
             yield f"backbones.{name}: kind {backbone.kind} needs `{missing}`"
         needed = analyses.languages_for(config, name)
-        text = pretrained_in(config, name) if backbone.pretraining else needed
+        text = pretrained_in(config, name) if backbone.made_here else needed
         for code in needed:
             if code not in text:
                 yield f"backbones.{name}.{backbone.kind}.text: no text for {code!r}, which analyses.{users[0]} needs; it has {text}"

@@ -382,7 +382,7 @@ def _problems_with_backbone(config: Config, name: str, backbone: str, codes: lis
         kind, block = config.backbones[each].kind, config.backbones[each].pretraining
         if missing := config.backbones[each].lacks:
             yield f"backbones.{each}: kind {kind} needs `{missing}`"
-        if block:
+        if block and config.backbones[each].made_here:  # a model from elsewhere may go on in some of its languages
             known = pretrained_in(config, each)
             for code in [code for code in codes if code not in known]:
                 yield f"backbones.{each}.{kind}.text: no text for {code!r}, which {where} needs; it has {known}"

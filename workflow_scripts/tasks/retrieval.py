@@ -212,7 +212,7 @@ def _backbone_problems(config: Config, name: str) -> Iterator[str]:
     for backbone in chains:
         block = config.backbones[backbone]
         has = pretrained_in(config, backbone)
-        for code in languages(config, name) if block.pretraining else ():
+        for code in languages(config, name) if block.made_here else ():
             if code not in has:
                 yield f"backbones.{backbone}.{block.kind}.text: no text for {code!r}, which experiments.{name} needs; it has {has}"
 

@@ -192,6 +192,9 @@ def make_small(settings: Backbone, texts: Texts, job: Job) -> dict:
     if settings.small is None:
         raise InputError("backbone of kind small needs a block `small`")
     block, family = settings.small, settings.family or DEFAULT_FAMILY
+    has = list(dict.fromkeys([*block.text, *(path.suffix[1:] for path in texts.bitext)]))
+    if missing := [code for code in texts.languages if code not in has]:
+        raise InputError(f"backbone: `small.text` names no text for {', '.join(missing)}; it has {', '.join(has) or 'none'}")
     origin = made_from(block, family, objective_for(settings.objective, known_family(family)), texts, settings.seed)
 
     def make_start(lines: list[str], folder: Path) -> Path:

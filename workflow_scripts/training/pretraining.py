@@ -276,9 +276,6 @@ def pretrain(
     from workflow_scripts.training.phase import train_phase
     from workflow_scripts.training.too_long import Room
 
-    has = list(dict.fromkeys([*block.text, *(path.suffix[1:] for path in texts.bitext)]))
-    if missing := [code for code in texts.languages if code not in has]:
-        raise InputError(f"backbone: `{where}.text` names no text for {', '.join(missing)}; it has {', '.join(has) or 'none'}")
     with tempfile.TemporaryDirectory(prefix="crossgap-") as name:
         folder = Path(name)
         train, dev = read_text(block, texts)
