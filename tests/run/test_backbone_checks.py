@@ -76,6 +76,12 @@ def test_what_is_wrong_with_bitext(backbones, message):
         configured(**backbones)
 
 
+def test_a_model_from_elsewhere_goes_on_in_some_of_its_languages():
+    published = {"kind": "hub", "model": "x"}
+    config = configured(base=published, m2m={**m2m(), "continued": {"bitext": ["spanish"]}})  # its experiment is German to English
+    assert inputs.backbone_languages(config, SimpleNamespace(backbone="m2m")) == ["de", "en", "es"]
+
+
 @pytest.mark.parametrize(
     "lexicon, added",
     [
