@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from workflow_scripts.models.makers import Maker as Maker
     from workflow_scripts.noise.entry import noise as noise
     from workflow_scripts.tasks.own import task as task
+    from workflow_scripts.training.adapter import Added as Added
     from workflow_scripts.training.adapter import adapter as adapter
     from workflow_scripts.training.generator import generator as generator
     from workflow_scripts.training.method import Method as Method
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from workflow_scripts.training.objective import rows_objective as rows_objective
 
 _WHERE = {
+    "Added": "workflow_scripts.training.adapter",
     "InputError": "workflow_scripts.errors",
     "Maker": "workflow_scripts.models.makers",
     "adapter": "workflow_scripts.training.adapter",

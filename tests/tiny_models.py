@@ -83,10 +83,10 @@ def small_model(folder: Path, family: str = "mbart") -> Path:
     """A tiny model that writes text, with random weights.
 
     `mbart` is as Crossgap makes it, `cc25` and `mbart50` have the tokenizers of the hub's models; `nllb` and `m2m100` are small_m2m100's,
-    `bart` is small_bart's.
+    `bart` is small_bart's, `mt5` small_mt5's.
     """
-    if family == "bart":
-        return small_bart(folder)
+    if family in ("bart", "mt5"):
+        return small_bart(folder) if family == "bart" else small_mt5(folder)
     if family in ("nllb", "m2m100"):
         return small_m2m100(folder, family)
     model = train_sentencepiece(folder)

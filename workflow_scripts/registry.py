@@ -23,7 +23,7 @@ BUILT_IN: dict[str, tuple[str, ...]] = {
     "noise": ("workflow_scripts.noise.switching",),
     "family": ("workflow_scripts.models.families",),
     "objective": ("workflow_scripts.training.pretraining", "workflow_scripts.training.span_corruption"),
-    "adapter": ("workflow_scripts.training.lora", "workflow_scripts.training.freezing"),
+    "adapter": ("workflow_scripts.training.lora", "workflow_scripts.training.freezing", "workflow_scripts.training.widening"),
     "analysis": (
         "workflow_scripts.evidence.cka",
         "workflow_scripts.evidence.spectra",

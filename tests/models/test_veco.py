@@ -203,6 +203,10 @@ def test_an_xlmr_becomes_the_baselines_and_a_veco_a_plain_xlmr(made, tmp_path):
     assert torch.equal(copied.fc1.weight, made_of["copied"].encoder.layers[0].fc1.weight)
     assert not torch.equal(copied.fc1.weight, drawn.fc1.weight)
     assert torch.equal(made_of["random"].encoder.layers[0].fc1.weight, made_of["copied"].encoder.layers[0].fc1.weight)
+    told = convert(plain, tmp_path / "shape", "encoder-decoder", decoder="random", encoder_layers=1, decoder_layers=2)
+    shape = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "shape").model
+    assert (told["encoder_layers"], len(shape.encoder.layers), len(shape.decoder.layers)) == (1, 1, 2)
+    assert torch.equal(shape.encoder.layers[0].fc1.weight, made_of["copied"].encoder.layers[0].fc1.weight)
 
 
 def test_the_lines_of_the_readme_open_the_folder(made, tmp_path):
@@ -223,6 +227,8 @@ def test_what_does_not_fit_is_refused(made, tmp_path):
     plain, veco = made
     with pytest.raises(InputError, match="decoder_layers: 4 are asked for, but the stack has 3"):
         convert(veco, tmp_path / "out", "encoder-decoder", decoder_layers=4)
+    with pytest.raises(InputError, match="encoder_layers: 4 are asked for, and the stack has 3"):
+        convert(plain, tmp_path / "out", "encoder-decoder", "random", encoder_layers=4)
     with pytest.raises(InputError, match="is a model of the family mBART; VECO's stack is made of an XLM-R"):
         convert(small_model(tmp_path), tmp_path / "out", "encoder")
     with pytest.raises(InputError, match="decoder_layers: 0; a decoder has at least one layer"):

@@ -126,6 +126,19 @@ def test_one_difference_makes_a_number_not_comparable(tmp_path, other, told):
     assert compared(tmp_path, replace(AGREES, **other)) == [told]
 
 
+def test_random_weights_are_no_published_model(tmp_path):
+    root, config = results(tmp_path / "results"), configuration()
+    study = configured(root, "demo", config)
+    assert study.published_model("csr") == "somebody/mbart"
+    study.arms["csr"][0].start = "scratch"
+    assert study.published_model("csr") == "random weights"
+    measured = [{"testset": "pages", "arm": "csr", "seed": 1, "metric": "BLEU", "value": 15.5, "signature": "tok:13a"}]
+    for backbone, differs in (("random weights", []), ("somebody/mbart", ["backbone somebody/mbart there, random weights here"])):
+        study.settings.published = [Published("csr", "BLEU", 15.9, "Table 1", backbone=backbone)]
+        (row,) = published(study, measured)
+        assert row["differs"] == differs
+
+
 def test_text_that_is_held_out_or_stands_in_files_is_named(tmp_path):
     config = configuration()
     assert configured(tmp_path, "demo", config).tested_on["pages"] == "held out of train.de and train.en"

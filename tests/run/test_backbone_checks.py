@@ -164,6 +164,41 @@ def test_what_is_wrong_with_the_model_of_an_arm(model, also, message):
         of_arm(model, **also)
 
 
+def with_head(**changes):
+    """config/answering.yaml with a second experiment that goes on with the head of the first, and `changes` of blocks."""
+    raw: dict = {}
+    for recipe in ("config.yaml", "config/answering.yaml"):
+        update_config(raw, yaml.safe_load(Path(recipe).read_text(encoding="utf-8")))
+    (first, arm), *_ = [(name, raw["run"]["arms"][0]) for name in raw["run"]["experiments"]]
+    raw["backbones"]["answers"] = {"kind": "arm", "from": f"{first}/{arm}/seed1/finetune", "with_head": True}
+    raw["experiments"]["after"] = {"like": first, "backbone": "answers"}
+    raw["run"]["experiments"] = ["after"]
+    update_config(raw, changes)
+    return first, load(raw)
+
+
+def test_a_head_is_kept_for_its_own_task():
+    first, config = with_head()
+    assert inputs.backbone_start(config, SimpleNamespace(backbone="answers"))["start"].startswith(f"results/runs/{first}/")
+    assert inputs.backbone_users(config, "answers") == ["after"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"backbones": {"bible": {"with_head": True}}}, r"bible\.with_head: is for kind arm"),
+        (
+            {"experiments": {"after": {"like": "help-de-en", "arms": ["finetune"]}}},
+            r"with_head: the head of .* is not one for experiments\.after",
+        ),
+        ({"backbones": {"answers": {"from": "help-de-en/csr/seed1/pretext"}}}, r"with_head: help-de-en/csr/pretext has no head"),
+    ],
+)
+def test_a_head_is_not_kept_for_another_task(changes, message):
+    with pytest.raises(InputError, match=message):
+        with_head(**changes)
+
+
 TEXT = {"text": {"de": "resources/bible/de.txt.xz", "en": "resources/bible/en.txt.xz"}}
 
 
@@ -189,6 +224,8 @@ def test_what_writes_text_may_be_made_of_an_encoder():
         ({"writer": {"from": "bible"}}, r"writer\.from: 'bible' is of family mbart; only an XLM-R"),
         ({"writer": {"from": "vecco"}}, r"writer\.from: 'vecco' is not defined, did you mean 'veco'"),
         ({"writer": {"decoder_layers": 3}}, r"writer\.decoder_layers: 3 are more than the 2 of the stack"),
+        ({"writer": {"encoder_layers": 1}}, r"writer\.encoder_layers: is for a decoder that is drawn at random"),
+        ({"writer": {"encoder_layers": 3, "decoder": "random"}}, r"writer\.encoder_layers: 3 are more than the 2 of the stack"),
         ({"writer": {"objective": "veco"}}, r"writer\.objective: is for kinds small and continued"),
         ({"veco": {"to": "encoder"}}, "veco: `to`, `decoder`, .* and `head` are for kind converted only"),
         ({"veco": {"head": "dropped"}}, "veco: `to`, `decoder`, .* and `head` are for kind converted only"),

@@ -13,8 +13,9 @@ from workflow_scripts.models.networks import save_model
 from workflow_scripts.models.tokenisation import load_codec, load_tokenizer
 from workflow_scripts.models.veco import CROSS, has_cross_attention, load_stack
 from workflow_scripts.stage import InputError, checksums, read_json
+from workflow_scripts.tasks.answering import Answering
 from workflow_scripts.tasks.classification import Classification
-from workflow_scripts.tasks.heads import load_text_head
+from workflow_scripts.tasks.heads import load_text_head, load_token_head
 from workflow_scripts.text.corpus import leak_key
 from workflow_scripts.training import backbone
 from workflow_scripts.training import small as small_models
@@ -225,6 +226,25 @@ def test_an_arm_that_lost_its_decoder_makes_a_backbone_without_one(tmp_path):
     assert all(torch.equal(a, b) for a, b in zip(encoder.parameters(), network.base_model.encoder.parameters(), strict=True))
     with pytest.raises(InputError, match="lost its decoder"):
         load_model(tmp_path / "out/model", Training(), 1)
+
+
+def test_an_arms_head_is_kept_where_it_is_asked_for_and_read_by_the_same_task(tmp_path):
+    encoder = small_encoder(tmp_path, "xlm-roberta")
+    network = load_token_head(encoder, "answering", None, Answering(), seed=1)
+    save_model(network, load_codec(encoder).tokenizer, tmp_path / "head")
+
+    def heads(**asked):
+        settings = Backbone(kind="arm", from_="squad/finetune/seed1/finetune", **asked)
+        report = run(tmp_path, settings, start=tmp_path / "head", encoder_will_do=True)
+        assert report["family"] == "xlm-roberta"
+        found = load_token_head(tmp_path / "out/model", "answering", None, Answering(), seed=2)
+        body = zip(found.base_model.parameters(), network.base_model.parameters(), strict=True)
+        assert all(torch.equal(mine, theirs) for mine, theirs in body)
+        names = [name for name, _ in network.named_parameters() if not name.startswith(network.base_model_prefix)]
+        mine, theirs = (dict(one.named_parameters()) for one in (found, network))
+        return [torch.equal(mine[name], theirs[name]) for name in names if theirs[name].ndim > 1]
+
+    assert heads(with_head=True) == [True] and heads() == [False]
 
 
 def test_an_encoder_without_a_pooler_is_the_same_each_time(tmp_path):

@@ -10,7 +10,7 @@ import torch
 import zstandard
 from phases import TINY, finetune, phase_files
 from safetensors.torch import load_file
-from tiny_models import manual_pairs
+from tiny_models import manual_pairs, small_model
 from transformers import get_scheduler
 
 from workflow_scripts.models.batches import collate
@@ -204,6 +204,34 @@ def test_pretext_reads_rounds_in_both_languages(setup, tmp_path):
     assert tags == {codec.tag("de"), codec.tag("en")} and all(source[-1] in tags for source, _ in rounds.epoch(0))
     finetune(folder, start, tmp_path, Training(updates=6, evaluate_every=3, checkpoint="last", **TINY), noised=folder / "noised")
     assert "\t\t" in (tmp_path / "curve.tsv").read_text()  # no BLEU of a restore task
+
+
+def test_a_supervised_translation_model_goes_through_restore_and_task(setup, tmp_path):
+    """An NLLB that has learnt to translate, with code-switching restore between (the second future work of Zan et al. 2022)."""
+    folder = setup[0]
+    few = Training(**{**TINY, "updates": 4, "evaluate_every": 2, "checkpoint": "last"})
+    finetune(folder, small_model(tmp_path, "nllb"), tmp_path / "supervised", few)
+    switched = tmp_path / "switched"
+    switched.mkdir()
+    write_json(switched / "codeswitch.json", {"kind": "codeswitch", "unit": "word"})
+    pairs = list(zip(*manual_pairs(60), strict=True))
+    for side, code in enumerate(("de", "en")):
+        for name, some in (("round0", pairs[:40]), ("dev", pairs[40:])):
+            rows = "".join(f"{pair[1 - side].split()[0]} {pair[side]}\t{pair[side]}\n" for pair in some)
+            (switched / f"{name}.{code}.tsv.zst").write_bytes(zstandard.compress(rows.encode()))
+    restored = finetune(folder, tmp_path / "supervised/model", tmp_path / "restored", few, noised=switched)
+    translated = finetune(folder, tmp_path / "restored/model", tmp_path / "translated", few)
+    before = load_file(tmp_path / "supervised/model/model.safetensors")
+    for one, other in ((before, restored), (restored, translated)):
+        assert one.keys() == other.keys() and not all(torch.equal(one[name], other[name]) for name in one)
+    # what is restored is written in its own language, what is translated in the other one
+    codec = load_codec(tmp_path / "translated/model")
+    tags = {code: codec.tag(code) for code in ("de", "en")}
+    assert codec.tokenizer.convert_ids_to_tokens([*tags.values()]) == ["deu_Latn", "eng_Latn"]
+    rows = [*NoisedRounds(switched, ("de", "en"), codec, Room.of(few)).epoch(0)]
+    assert [(source[0], target[0]) for source, target in (rows[0], rows[-1])] == [(tags["de"],) * 2, (tags["en"],) * 2]
+    (source, target), *_ = ParallelText(folder / "train.de", folder / "train.en", ("de", "en"), codec, few).epoch(0)
+    assert (source[0], target[0]) == (tags["de"], tags["en"])
 
 
 @pytest.mark.parametrize(

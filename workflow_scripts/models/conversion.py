@@ -40,10 +40,11 @@ def main(
     decoder_layers: int | None = None,
     decoder_from: Literal["first", "last"] = "last",
     head: Head = "folded",
+    encoder_layers: int | None = None,
     seed: int = 1,
 ) -> None:
     """Write a VECO or an XLM-R as an encoder, or as an encoder with a decoder, in Hugging Face's format."""
-    print(convert(model, output, to, decoder, decoder_layers, decoder_from, head, seed))
+    print(convert(model, output, to, decoder, decoder_layers, decoder_from, head, encoder_layers, seed))
 
 
 def convert(
@@ -54,13 +55,14 @@ def convert(
     decoder_layers: int | None = None,
     decoder_from: str = "last",
     head: Head = "folded",
+    encoder_layers: int | None = None,
     seed: int = 1,
 ) -> dict[str, Any]:
     """Write `model` in its form for a task into the folder `output`; return what there is to say of it.
 
     The decoder is made of the `first` or `last` layers (`decoder_from`), of all by default. The `head` of a copied decoder is folded into
-    the output layer or dropped. Raises `InputError` for a model of another family, one whose ids are not in XLM-R's layout, and a decoder
-    of more layers than there are.
+    the output layer or dropped. Beside a random decoder the encoder has the first `encoder_layers`, by default all. Raises `InputError`
+    for a model of another family, one whose ids are not in XLM-R's layout, and a half of more layers than there are.
     """
     tokenizer = load_tokenizer(model)
     whole = has_cross_attention(model)
@@ -70,7 +72,7 @@ def convert(
     if to == "encoder":
         made = as_encoder(stack)
     else:
-        made = as_bart(stack, decoder, decoder_layers, decoder_from, seed)
+        made = as_bart(stack, decoder, decoder_layers, decoder_from, encoder_layers, seed)
         if decoder == "copied":
             details["head"] = head
             if head == "folded":
@@ -79,6 +81,7 @@ def convert(
     write_readme(output, to)
     if to == "encoder-decoder":
         details |= {"decoder": decoder, "decoder_layers": made.config.decoder_layers, "decoder_from": decoder_from}
+        details |= {"encoder_layers": made.config.encoder_layers} if encoder_layers else {}
     return details | {"parameters": sum(p.numel() for p in made.parameters()), "vocabulary": len(tokenizer)}
 
 
@@ -118,8 +121,11 @@ def as_encoder(stack: Any) -> Any:
     return encoder
 
 
-def as_bart(stack: Any, decoder: str = "copied", layers: int | None = None, which: str = "last", seed: int = 1) -> Any:
-    """A BART whose encoder is the whole stack and whose decoder are its `first` or `last` `layers` layers, or drawn at random."""
+def as_bart(
+    stack: Any, decoder: str = "copied", layers: int | None = None, which: str = "last", read_by: int | None = None, seed: int = 1
+) -> Any:
+    """A BART whose encoder is the whole stack, or its first `read_by` layers, and whose decoder are its `first` or `last` `layers` layers,
+    or drawn at random."""
     from transformers import BartConfig, BartForConditionalGeneration, set_seed
 
     shape = stack.config
@@ -130,10 +136,13 @@ def as_bart(stack: Any, decoder: str = "copied", layers: int | None = None, whic
         raise InputError(
             f"decoder_layers: {layers} are asked for, but the stack has {shape.num_hidden_layers}; take at most these, or decoder: random"
         )
+    read_by = shape.num_hidden_layers if read_by is None else read_by
+    if not 1 <= read_by <= shape.num_hidden_layers:
+        raise InputError(f"encoder_layers: {read_by} are asked for, and the stack has {shape.num_hidden_layers}; take 1 or more of these")
     config = BartConfig(
         vocab_size=shape.vocab_size,
         d_model=shape.hidden_size,
-        encoder_layers=shape.num_hidden_layers,
+        encoder_layers=read_by,
         decoder_layers=layers,
         encoder_attention_heads=shape.num_attention_heads,
         decoder_attention_heads=shape.num_attention_heads,
@@ -153,7 +162,7 @@ def as_bart(stack: Any, decoder: str = "copied", layers: int | None = None, whic
     bart = BartForConditionalGeneration(config)
     own = stack.base_model.encoder.layer
     with torch.no_grad():
-        _copy_half(bart.model.encoder, stack.base_model.embeddings, own)
+        _copy_half(bart.model.encoder, stack.base_model.embeddings, own[:read_by])
         if decoder == "copied":
             _copy_half(bart.model.decoder, stack.base_model.embeddings, own[-layers:] if which == "last" else own[:layers])
     return bart

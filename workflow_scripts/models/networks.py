@@ -328,6 +328,19 @@ def save_model(network: PreTrainedModel, tokenizer: Any, folder: Path) -> None:
     else:
         network.save_pretrained(temporary)
     tokenizer.save_pretrained(temporary)
+    _put(temporary, folder)
+
+
+def copy_model(start: Path, folder: Path) -> None:
+    """Copy a model with its head and its tokenizer, as `save_model` writes one."""
+    temporary = folder.with_name(f".{folder.name}.part")
+    shutil.rmtree(temporary, ignore_errors=True)
+    shutil.copytree(start, temporary)
+    _put(temporary, folder)
+
+
+def _put(temporary: Path, folder: Path) -> None:
+    """Rename a folder that is complete."""
     to_disk(temporary)
     shutil.rmtree(folder, ignore_errors=True)
     os.replace(temporary, folder)

@@ -22,6 +22,9 @@ from workflow_scripts.text.aligned import Aligned
 from workflow_scripts.text.labelled import Labelled
 from workflow_scripts.text.languages import language
 
+RANDOM = "random weights"
+"""What stands for a published model where an arm starts from none."""
+
 
 @dataclass
 class Study:
@@ -151,7 +154,9 @@ class Study:
         return self.json(under(self.run.parents[1], paths.backbone_folder(self.backbones[arm])) / "backbone.json")
 
     def published_model(self, arm: str) -> str | None:
-        """The published model that an arm starts from, also in another form; None if the model was pretrained here."""
+        """The published model that an arm starts from, also in another form, or `RANDOM`; None if the model was pretrained here."""
+        if any(phase.start == "scratch" for phase in self.arms.get(arm, ())):
+            return RANDOM
         said = self.backbone(arm)
         while said.get("kind") == "converted":
             said = self.json(under(self.run.parents[1], said["start"]).with_name("backbone.json"))

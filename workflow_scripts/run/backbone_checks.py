@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from workflow_scripts import registry
 from workflow_scripts.config.configuration import Config
@@ -32,6 +33,8 @@ def problems(config: Config) -> Iterator[str]:
             yield from undefined(f"{where}.from", backbone.from_ or "", config.backbones)
         if backbone.kind == "arm":
             yield from _arm_problems(config, where, backbone)
+        if backbone.with_head:
+            yield from _head_problems(config, name)
         yield from _conversion_problems(config, name)
         links = chain(config, name)
         again = made_of(config.backbones, links[-1], starts(config))
@@ -68,7 +71,7 @@ def _cannot_write(config: Config, name: str, family: str) -> str:
     )
 
 
-_CONVERSION = ("to", "decoder", "decoder_layers", "decoder_from", "head")
+_CONVERSION = ("to", "decoder", "decoder_layers", "decoder_from", "encoder_layers", "head")
 
 
 def _listed(keys: Sequence[str]) -> str:
@@ -88,6 +91,8 @@ def _conversion_problems(config: Config, name: str) -> Iterator[str]:
         yield f"{where}: an encoder has no decoder; leave {_listed(_CONVERSION[1:])} out, or set to: encoder-decoder"
     if backbone.decoder == "random" and backbone.head != "folded":
         yield f"{where}.head: a decoder that is drawn at random has no head to drop; leave it out"
+    if backbone.decoder == "copied" and backbone.encoder_layers and backbone.to != "encoder":
+        yield f"{where}.encoder_layers: is for a decoder that is drawn at random; leave it out, or set decoder: random"
     start = backbone.from_ if backbone.from_ in config.backbones else None
     if start and (family := family_in(config, start)) and not registry.entry("family", family).convertible:
         yield f"{where}.from: {start!r} is of family {family}; only an XLM-R, or a VECO made of one, can be converted"
@@ -95,6 +100,8 @@ def _conversion_problems(config: Config, name: str) -> Iterator[str]:
     layers = backbone.decoder_layers
     if small and layers and layers > small.layers and backbone.decoder == "copied":
         yield f"{where}.decoder_layers: {layers} are more than the {small.layers} of the stack; take at most these, or decoder: random"
+    if small and (backbone.encoder_layers or 0) > small.layers:
+        yield f"{where}.encoder_layers: {backbone.encoder_layers} are more than the {small.layers} of the stack; take at most these"
 
 
 def _objective_problems(config: Config, name: str, objective: str | None) -> Iterator[str]:
@@ -139,6 +146,30 @@ def _arm_problems(config: Config, where: str, backbone: Backbone) -> Iterator[st
         experiments = {**config.experiments, named.experiment: alone}
         run = dataclasses.replace(config.run, experiments=[named.experiment], arms=[named.arm], analyses=[])
         yield from task_of(alone).problems(dataclasses.replace(config, run=run, experiments=experiments), named.experiment)
+
+
+def _head_problems(config: Config, name: str) -> Iterator[str]:
+    """What is wrong with a head that is kept: one is for its own task, and for the labels that it has learnt."""
+    where, model = f"backbones.{name}.with_head", config.backbones[name].arm
+    if config.backbones[name].kind != "arm":
+        yield f"{where}: is for kind arm, whose model may have the head of its task"
+        return
+    learnt = config.experiments.get(model.experiment) if model else None
+    if learnt is None:
+        return
+    if not learnt.head or model.phase != "finetune":
+        yield f"{where}: {model.experiment}/{model.arm}/{model.phase} has no head; leave it out"
+        return
+    labels = _labels(config, learnt)
+    for user in backbone_users(config, name):
+        other = config.experiments[user]
+        if getattr(other, "head", "") != learnt.head or _labels(config, other) != labels:
+            yield f"{where}: the head of {model.experiment} is not one for experiments.{user}, with another task or labels; leave it out"
+
+
+def _labels(config: Config, experiment: Any) -> list[str] | None:
+    """The labels of an experiment's text, if it has some."""
+    return config.labelled[experiment.corpus].labels if experiment.corpus in config.labelled else None
 
 
 def _bitext_problems(config: Config, name: str, objective: str | None) -> Iterator[str]:

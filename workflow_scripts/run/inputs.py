@@ -359,8 +359,19 @@ def writes_text(config: Config, backbone: str) -> bool:
     users = [config.experiments[name] for name in names]
     arms = [(e, arm) for e in users for arm in arms_of(config, e) if _becomes(config, e, arm, backbone)]
     restores = any(needs_decoder(phase) for e, arm in arms for phase in arm_phases(config, e, arm))
-    restores |= any(config.backbones[name].kind == "arm" and backbone in chain(config, name) for name in backbones_used(config))
+    restores |= any(_writes_before(config, name, backbone) for name in backbones_used(config))
     return restores or any(task_of(e).answers == "text" and not encoder_writes(config, e, arm) for e, arm in arms)
+
+
+def _writes_before(config: Config, name: str, backbone: str) -> bool:
+    """Whether a backbone `name` is the model of an arm that has written text, made from this backbone without a conversion on the way."""
+    model, links = config.backbones[name].arm, chain(config, name)
+    if model is None or backbone not in links or any(config.backbones[one].kind == "converted" for one in links[: links.index(backbone)]):
+        return False
+    experiment = config.experiments[model.experiment]
+    if any(needs_decoder(phase) for phase in arm_phases(config, experiment, model.arm)):
+        return True
+    return task_of(experiment).answers == "text" and not encoder_writes(config, experiment, model.arm)
 
 
 def _becomes(config: Config, experiment: Any, arm: str, backbone: str) -> bool:
@@ -517,7 +528,9 @@ def backbone_settings(config: Config, w: Wildcards) -> str:
         part["text"] = {code: path if path == "task" else resource(path) for code, path in part["text"].items()}
         if part.get("ready"):
             part["ready"] = resource(part["ready"])
-    return json.dumps(block, ensure_ascii=False)
+    # settings that came later are told where they are used, so that no backbone of before is made anew
+    later = ("encoder_layers", "with_head")
+    return json.dumps({key: value for key, value in block.items() if value or key not in later}, ensure_ascii=False)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -287,8 +287,9 @@ def shape_of(config: Config, name: str) -> Shape | None:
         converted = [config.backbones[link] for link in chain(config, name) if config.backbones[link].to == "encoder-decoder"]
         decoder_layers = small.layers if registry.entry("family", backbone.family or DEFAULT_FAMILY).decoder else 0
         decoder_layers = (converted[0].decoder_layers or small.layers) if converted else decoder_layers
+        layers = (converted[0].encoder_layers if converted else None) or small.layers
         tied = not converted or converted[0].decoder == "random" or converted[0].head == "dropped"
-        return Shape(small.vocabulary, small.d_model, small.ffn, small.layers, decoder_layers, small.max_positions, tied)
+        return Shape(small.vocabulary, small.d_model, small.ffn, layers, decoder_layers, small.max_positions, tied)
     model = backbone.model or ""
     if model and (folder := located(model, backbone.revision)):
         try:

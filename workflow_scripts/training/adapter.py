@@ -7,7 +7,7 @@
         return [name for name, _ in network.named_parameters() if name.endswith("bias")]
 
 The function gets a network and says which weights are trained, all others staying as they are: it returns their names, or a configuration
-of the library `peft`, which adds weights of its own. `training: {adapter: {kind: bitfit}}` takes it.
+of the library `peft`, which adds weights of its own, or what it has added itself (`Added`). `training: {adapter: {kind: bitfit}}` takes it.
 
 What a phase hands on is the model as a whole, with the adapter merged into it, so that all that opens models opens it. `save_adapter`
 writes the adapter beside it, in peft's own form where it is one of peft's, with a model card: it is what can be published. The command of
@@ -41,9 +41,19 @@ class Adapter(registry.Entry):
     """An entry of the kind `adapter`."""
 
     make: Callable[..., Any]
-    """A function of what it asks for (`PARAMETERS`) that returns the names of the weights that are trained, or a configuration of peft."""
+    """A function of what it asks for (`PARAMETERS`) that returns the names of the weights that are trained, a configuration of peft, or
+    `Added`."""
     asked: tuple[str, ...]
     """What the function asks for."""
+
+
+class Added(NamedTuple):
+    """What an adapter's function has put into the network."""
+
+    names: list[str]
+    """The weights that it has added, which are trained."""
+    merge: Callable[[], None]
+    """Makes the network one of its class again, in place: the added weights become a part of its own, its settings follow."""
 
 
 def adapter(name: str, *, label: str = "", source: str = "", settings: type | None = None) -> Callable[[Callable], Callable]:
@@ -70,9 +80,11 @@ class Adapted(NamedTuple):
     """Its settings, with the defaults of those that are not given."""
     network: Any
     wrapped: Any
-    """peft's view of the network; None where some of its own weights are trained."""
+    """peft's view of the network; None where peft has added nothing."""
     names: tuple[str, ...]
     """The weights that are trained."""
+    merge: Callable[[], None] | None = None
+    """Merges weights that the adapter has added itself."""
 
     @property
     def trained(self) -> int:
@@ -98,9 +110,11 @@ def adapt(network: Any, chosen: Mapping[str, Any], seed: int) -> Adapted:
     entry: Adapter = registry.entry("adapter", chosen["kind"])
     own = from_plain(entry.settings, {key: value for key, value in chosen.items() if key != "kind"}) if entry.settings else None
     given = {"network": network, "form": family_of(network.config), "settings": own}
-    made = entry.make(**{each: given[each] for each in entry.asked})
     set_seed(seed)
-    wrapped = None
+    made = entry.make(**{each: given[each] for each in entry.asked})
+    wrapped, merge = None, None
+    if isinstance(made, Added):
+        made, merge = made
     if isinstance(made, Iterable):
         wanted, there = {*made}, dict(network.named_parameters())
         if lost := sorted(map(str, wanted - there.keys())):
@@ -113,7 +127,7 @@ def adapt(network: Any, chosen: Mapping[str, Any], seed: int) -> Adapted:
     if not names:
         raise InputError(f"adapter {entry.name!r} trains no weights of {type(network).__name__}; it returns names of weights")
     network.checkpointed = names
-    return Adapted(entry, asdict(own) if own else {}, network, wrapped, names)
+    return Adapted(entry, asdict(own) if own else {}, network, wrapped, names, merge)
 
 
 def some(names: Iterable[str]) -> str:
@@ -130,7 +144,7 @@ def _wrapped(entry: Adapter, network: Any, config: Any) -> Any:
     from workflow_scripts.models.families import family_of
 
     if not isinstance(config, PeftConfig):
-        raise InputError(f"adapter {entry.name!r} returned {config!r}; it returns names of weights, or a configuration of peft")
+        raise InputError(f"adapter {entry.name!r} returned {config!r}; it returns names of weights, a configuration of peft, or Added")
     form = family_of(network.config)
     if form.writes and not config.task_type:
         config.task_type = "CAUSAL_LM" if form.causal else "SEQ_2_SEQ_LM"
@@ -153,6 +167,8 @@ def merged(adapted: Adapted, finite: bool = True) -> Any:
             adapted.wrapped.merge_and_unload(safe_merge=finite)
         except ValueError as error:
             raise InputError(f"adapter {adapted.entry.name!r} cannot be merged: {error}") from None
+    if adapted.merge:
+        adapted.merge()
     for weight in adapted.network.parameters():
         weight.requires_grad_(True)
     return adapted.network
@@ -208,11 +224,13 @@ def base_of(start: Path) -> dict[str, Any]:
 
 def card(adapted: Adapted, base: Mapping[str, Any], told: Mapping[str, Any]) -> str:
     """The model card."""
-    opened = (
-        f"Open it with `peft`: `PeftModel.from_pretrained(model, FOLDER)`, where `model` is {base['model']}, whole or trimmed."
-        if adapted.wrapped is not None
-        else "`weights.safetensors` has the weights of the model that were trained; `model.load_state_dict(…, strict=False)` puts them in."
-    )
+    if adapted.wrapped is not None:
+        opened = f"Open it with `peft`: `PeftModel.from_pretrained(model, FOLDER)`, where `model` is {base['model']}, whole or trimmed."
+    elif adapted.merge:
+        opened = "`weights.safetensors` has them; the folder `model` beside this one has the model with them in it."
+    else:
+        puts = "`model.load_state_dict(…, strict=False)` puts them in."
+        opened = f"`weights.safetensors` has the weights of the model that were trained; {puts}"
     settings = "\n".join(f"- {key}: {json.dumps(value)}" for key, value in adapted.settings.items())
     files = {**base["checksums"], **({} if base["checksums"] else base["trained_on"]["checksums"])}
     sums = "\n".join(f"- {Path(name).name}: {value}" for name, value in files.items())

@@ -65,9 +65,14 @@ class Backbone:
     """`converted` to an encoder-decoder: the decoder's layers; by default as many as the encoder's."""
     decoder_from: Literal["first", "last"] = "last"
     """`converted` to an encoder-decoder: which of the encoder's layers a copied decoder is made of."""
+    encoder_layers: Positive | None = None
+    """`converted` to an encoder-decoder with a random decoder: how many of the first layers the encoder is made of; by default all."""
     head: Literal["folded", "dropped"] = "folded"
     """`converted` to an encoder-decoder: what becomes of the layer between the encoder's last states and its scores, of a copied decoder.
     `folded` into an output layer of the decoder's own, which is ours; or `dropped`, as in the authors' code of VECO."""
+    with_head: bool = False
+    """`arm`: keep the head that the arm was finetuned with, for a task that goes on with it, as one of questions does after another. By
+    default it is taken off."""
     small: Small | None = None
     """`small`: shape and pretraining."""
     continued: Pretraining | None = None
@@ -172,7 +177,7 @@ def main(
         if settings.kind == "hub":
             details = fetch(settings, languages, output, (*task_text, *held_out), encoder_will_do, keep_head, templates)
         elif settings.kind == "arm":
-            details = take_over(start, output, task_text, held_out)
+            details = take_over(start, output, task_text, held_out, settings.with_head)
         else:
             details = change(settings, start, output, encoder_will_do)
         write_curve(curve, [])
@@ -248,7 +253,7 @@ def change(settings: Backbone, start: Path | None, output: Path, encoder_will_do
         raise InputError("backbone of kind converted needs `to`, and --start, the model that it is made of")
     if settings.to == "encoder" and not encoder_will_do:
         raise InputError("backbone of kind converted: an encoder cannot write text; set to: encoder-decoder")
-    how: Any = (settings.decoder, settings.decoder_layers, settings.decoder_from, settings.head, settings.seed)
+    how: Any = (settings.decoder, settings.decoder_layers, settings.decoder_from, settings.head, settings.encoder_layers, settings.seed)
     converted = convert(start, output, settings.to, *how)
     return {"start": str(start), "family": family_of(output).model_type, **converted}
 
@@ -316,15 +321,15 @@ def fetch(
     }
 
 
-def take_over(start: Path | None, output: Path, trained_on: tuple[Path, ...], held_out: tuple[Path, ...]) -> dict:
-    """Take the model of an arm for a backbone; returns what ``backbone.json`` says of it.
+def take_over(start: Path | None, output: Path, trained_on: tuple[Path, ...], held_out: tuple[Path, ...], with_head: bool = False) -> dict:
+    """Take the model of an arm for a backbone, `with_head` or without it; returns what ``backbone.json`` says of it.
 
     The arm's own experiment holds out its own dev and test sets only. How many sentences of those of the backbone's experiments are in
     the text that the arm was trained on is counted.
     """
     from transformers import AutoConfig
 
-    from workflow_scripts.models.networks import load_network, save_model
+    from workflow_scripts.models.networks import copy_model, load_network, save_model
     from workflow_scripts.models.tokenisation import load_codec
 
     if start is None:
@@ -333,7 +338,10 @@ def take_over(start: Path | None, output: Path, trained_on: tuple[Path, ...], he
     # a head that reads the encoder alone has no decoder, and what starts from it must have such a head, too
     lost: dict[str, Any] = {"decoder_layers": 0} if getattr(AutoConfig.from_pretrained(start), "decoder_layers", None) == 0 else {}
     network = load_network(start, "text", dropout=0.1, attention_dropout=Training().attention_dropout, seed=0, **lost)
-    save_model(network, codec.tokenizer, output)
+    if with_head:
+        copy_model(start, output)
+    else:
+        save_model(network, codec.tokenizer, output)
     seen = forbidden_keys(line for path in trained_on for line in read_sentences(path))
     return {
         "start": str(start),

@@ -12,8 +12,9 @@ class Training:
     """Settings of one phase. The defaults are those of Zan et al., and of their published code where the paper is silent."""
 
     adapter: Annotated[dict[str, Any] | None, Chosen("adapter")] = None
-    """Train few weights instead of all: `{kind: lora, rank: 16}` (LoRA), `dora`, or an adapter of a plugin. The phase hands on the whole
-    model with the adapter merged into it; the adapter lies beside it, in peft's form. An update that trains few weights wants a higher
+    """Train few weights instead of all: `{kind: lora, rank: 16}` (LoRA), `dora`, `{kind: bottleneck, width: 64}` (a bottleneck beside each
+    feed-forward module), or an adapter of a plugin. The phase hands on the whole model with the adapter merged into it; the adapter lies
+    beside it, where peft knows it in peft's form. An update that trains few weights wants a higher
     learning rate, 1e-4 to 1e-3. By default all weights are trained."""
     updates: Positive = 25_000
     """Updates of the weights."""
