@@ -35,6 +35,17 @@ def test_the_first_answer_needs_the_baseline_and_an_arm_that_is_no_control(arms,
     assert urgency.first_arms(run(arms=arms), "help-de-en") == first
 
 
+def test_an_experiment_that_only_trains_what_others_start_from_has_no_answer():
+    raw = changed("run/experiments", ["after"])
+    raw["run"] |= {"arms": ["finetune"]}
+    raw["backbones"]["restored"] = {"kind": "arm", "from": "help-de-en/csr/seed1/pretext"}
+    raw["experiments"] |= {"after": {"like": "help-de-en", "backbone": "restored"}}
+    raw["experiments"]["help-de-en"]["arms"] = ["csr"]
+    config = load(raw)
+    assert urgency.first_arms(config, "help-de-en") == [] and urgency.first_arms(config, "after") == ["finetune"]
+    assert urgency.of_training(config, job(arm="csr")) == urgency.TRAINING
+
+
 def test_they_go_before_the_controls_and_the_first_seed_before_the_others():
     config = run()
     of = {

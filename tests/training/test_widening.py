@@ -51,7 +51,7 @@ def test_a_wider_model_of_the_family_computes_the_same(family, widths, gated, tm
     network = load_network(folder, "text", dropout=0.0, attention_dropout=0.0, seed=1)
     before, names = scores(network), {*network.state_dict()}
     settings = {key: getattr(network.config, key, None) for key in (*widths, "d_model", "hidden_size")}
-    adapted = adapt(network, {"kind": "parallel", "width": WIDTH}, 1)
+    adapted = adapt(network, {"kind": "bottleneck", "width": WIDTH}, 1)
     assert torch.allclose(scores(network), before, atol=1e-5)
     assert all(".beside." in name for name in adapted.names)
     generator = torch.Generator().manual_seed(1)
@@ -86,13 +86,13 @@ def test_adapters_of_width_1024_have_fifty_million_weights_as_in_the_paper():
     with torch.device("meta"):
         network = MBartForConditionalGeneration(MBartConfig(vocab_size=1000, **shape))
     # Wu et al. 2023, Table 1: 50M
-    assert adapt(network, {"kind": "parallel", "width": 1024}, 1).trained == 24 * (2 * 1024 * 1024 + 1024)
+    assert adapt(network, {"kind": "bottleneck", "width": 1024}, 1).trained == 24 * (2 * 1024 * 1024 + 1024)
 
 
 def test_a_phase_hands_on_a_model_that_all_else_opens(tmp_path):
     folder, start = phase_files(tmp_path)
     settings = Training(
-        **{**TINY, "updates": 4, "evaluate_every": 2, "checkpoint": "last", "adapter": {"kind": "parallel", "width": WIDTH}}
+        **{**TINY, "updates": 4, "evaluate_every": 2, "checkpoint": "last", "adapter": {"kind": "bottleneck", "width": WIDTH}}
     )
     weights, before = finetune(folder, start, tmp_path / "out", settings), load_file(start / "model.safetensors")
     for name, weight in weights.items():
@@ -112,5 +112,5 @@ def test_a_phase_hands_on_a_model_that_all_else_opens(tmp_path):
 
 def test_a_family_without_a_setting_for_the_width_is_refused(tmp_path):
     network = load_network(tiny_encoder(tmp_path, "deberta"), "text", dropout=0.0, attention_dropout=0.0, seed=1)
-    with pytest.raises(InputError, match=r"adapter: parallel: .* no setting for the width of its feed-forward modules; take lora"):
-        adapt(network, {"kind": "parallel"}, 1)
+    with pytest.raises(InputError, match=r"adapter: bottleneck: .* no setting for the width of its feed-forward modules; take lora"):
+        adapt(network, {"kind": "bottleneck"}, 1)

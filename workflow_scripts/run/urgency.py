@@ -16,13 +16,13 @@ __all__ = ["SHARED"]  # for rules
 def first_arms(config: Config, experiment: str) -> list[str]:
     """The arms of an experiment's first answer: the baseline, and the first other arm that restores text with a noise that is no control.
 
-    Where no arm does, it is the second arm.
+    Where no arm does, it is the second arm. An experiment that only trains what others start from has none.
     """
     chosen = config.experiments[experiment]
-    baseline, *others = arms_of(config, chosen)
+    baseline, *others = arms_of(config, chosen) or [""]
     restored = {arm: [phase.restores for phase in arm_phases(config, chosen, arm) if phase.restores] for arm in others}
     methods = [arm for arm, noises in restored.items() if any(not noise.control_of for noise in noises)]
-    return [baseline, *(methods or others)[:1]]
+    return [arm for arm in (baseline, *(methods or others)[:1]) if arm]
 
 
 def of_training(config: Config, w: Wildcards) -> int:

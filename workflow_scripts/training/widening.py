@@ -19,20 +19,20 @@ from workflow_scripts.training.adapter import Added, adapter
 
 @dataclass
 class Beside:
-    """Settings of the parallel adapter."""
+    """Settings of the bottleneck adapter."""
 
     width: Positive = 64
     """Units of each adapter, which has twice as many times the model's width in weights."""
 
 
-@adapter("parallel", label="parallel adapter", source="He et al. 2022, section 3.3", settings=Beside)
-def parallel(network: Any, form: Any, settings: Beside) -> Added:
+@adapter("bottleneck", label="bottleneck adapter beside each feed-forward module", source="He et al. 2022, section 3.3", settings=Beside)
+def bottleneck(network: Any, form: Any, settings: Beside) -> Added:
     """The adapters, which it puts into the network. Raises `InputError` for a family that has no setting for the width of the modules."""
     from workflow_scripts.models.widened import MoreInputs, MoreOutputs
 
     keys = [key for key in (form.size["feed_forward"], "decoder_ffn_dim") if key and hasattr(network.config, key)]
     if not (keys and form.matrices):
-        raise InputError(f"adapter: parallel: {form.label} has no setting for the width of its feed-forward modules; take lora")
+        raise InputError(f"adapter: bottleneck: {form.label} has no setting for the width of its feed-forward modules; take lora")
     layers = [*_layers(network, form)]
     for holder, name, kind in layers:
         widened = MoreOutputs if kind == "first" else MoreInputs
