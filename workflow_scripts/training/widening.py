@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workflow_scripts.errors import InputError
-from workflow_scripts.limits import Positive
+from workflow_scripts.number_types import Positive
 from workflow_scripts.training.adapter import Added, adapter
 
 
