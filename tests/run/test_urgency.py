@@ -39,7 +39,7 @@ def test_an_experiment_that_only_trains_what_others_start_from_has_no_answer():
     raw = changed("run/experiments", ["after"])
     raw["run"] |= {"arms": ["finetune"]}
     raw["backbones"]["restored"] = {"kind": "arm", "from": "help-de-en/csr/seed1/pretext"}
-    raw["experiments"] |= {"after": {"like": "help-de-en", "backbone": "restored"}}
+    raw["experiments"] |= {"after": {"like": "help-de-en", "backbone": "restored", "arms": ["finetune"]}}
     raw["experiments"]["help-de-en"]["arms"] = ["csr"]
     config = load(raw)
     assert urgency.first_arms(config, "help-de-en") == [] and urgency.first_arms(config, "after") == ["finetune"]
