@@ -154,9 +154,8 @@ def _head_problems(config: Config, name: str) -> Iterator[str]:
     if config.backbones[name].kind != "arm":
         yield f"{where}: is for kind arm, whose model may have the head of its task"
         return
-    learnt = config.experiments.get(model.experiment) if model else None
-    if learnt is None:
-        return
+    if model is None or (learnt := config.experiments.get(model.experiment)) is None:
+        return  # which is told of `from`
     if not learnt.head or model.phase != "finetune":
         yield f"{where}: {model.experiment}/{model.arm}/{model.phase} has no head; leave it out"
         return
