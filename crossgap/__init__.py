@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from workflow_scripts.evidence.metric import metric as metric
     from workflow_scripts.models.engine import engine as engine
     from workflow_scripts.models.engine import register_engine as register_engine
-    from workflow_scripts.models.families import family as family
+    from workflow_scripts.models.family import family as family
     from workflow_scripts.models.makers import Maker as Maker
     from workflow_scripts.noise.entry import noise as noise
     from workflow_scripts.tasks.own import task as task
@@ -27,7 +27,7 @@ _WHERE = {
     "adapter": "workflow_scripts.training.adapter",
     "analysis": "workflow_scripts.evidence.layerwise",
     "label_metric": "workflow_scripts.evidence.label_metric",
-    "family": "workflow_scripts.models.families",
+    "family": "workflow_scripts.models.family",
     "Method": "workflow_scripts.training.method",
     "engine": "workflow_scripts.models.engine",
     "generator": "workflow_scripts.training.generator",

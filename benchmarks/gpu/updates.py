@@ -22,7 +22,7 @@ from benchmarks.gpu.counts import Counted
 from workflow_scripts import registry
 from workflow_scripts.device import chip, pick_precision
 from workflow_scripts.models.batches import Row, collate
-from workflow_scripts.models.families import family_of
+from workflow_scripts.models.recognition import family_of
 from workflow_scripts.training.dropout import quick_dropout
 from workflow_scripts.training.graphs import recorder
 from workflow_scripts.training.loop import batch_maker, network_reads, pick_loss

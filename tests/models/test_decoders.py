@@ -13,8 +13,8 @@ from workflow_scripts.evidence.representation import sentence_vectors
 from workflow_scripts.evidence.states import hidden_states, open_half, pooled
 from workflow_scripts.models.batches import collate
 from workflow_scripts.models.decoding import Decoding, translator
-from workflow_scripts.models.families import family_of
 from workflow_scripts.models.networks import load_network, makes_scores_of_states
+from workflow_scripts.models.recognition import family_of
 from workflow_scripts.models.search import generate
 from workflow_scripts.models.templates import Templates, read_templates
 from workflow_scripts.models.tokenisation import load_codec

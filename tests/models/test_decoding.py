@@ -14,7 +14,7 @@ from transformers import AutoConfig, AutoModelForSeq2SeqLM, MBartForConditionalG
 
 from workflow_scripts.models import decoding, engines
 from workflow_scripts.models.decoding import Decoding
-from workflow_scripts.models.families import longest_row
+from workflow_scripts.models.recognition import longest_row
 from workflow_scripts.models.sga import FILE
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, read_json

@@ -24,8 +24,9 @@ from workflow_scripts.models import decoding
 from workflow_scripts.models.batches import collate
 from workflow_scripts.models.decoding import Decoding, translator
 from workflow_scripts.models.engines import convert
-from workflow_scripts.models.families import UNLIMITED, decoder_depth, family, family_of, longest_row
+from workflow_scripts.models.family import family
 from workflow_scripts.models.networks import load_network
+from workflow_scripts.models.recognition import UNLIMITED, decoder_depth, family_of, longest_row
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.models.trimming import trim
 from workflow_scripts.stage import InputError, read_json

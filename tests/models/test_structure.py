@@ -18,8 +18,8 @@ from transformers import (
 from workflow_scripts.evidence.spectra import weights_of
 from workflow_scripts.evidence.states import hidden_states, open_half, pooled
 from workflow_scripts.models.batches import collate
-from workflow_scripts.models.families import family_of, longest_row
 from workflow_scripts.models.networks import dropouts_of, last_states, load_network, output_layer, save_model
+from workflow_scripts.models.recognition import family_of, longest_row
 from workflow_scripts.models.structure import matrices_of, place_of_layers
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError

@@ -17,9 +17,9 @@ from tiny_models import small_encoder
 
 from workflow_scripts import registry
 from workflow_scripts.models import decoding
-from workflow_scripts.models.families import longest_output
 from workflow_scripts.models.networks import load_network, save_model
 from workflow_scripts.models.prompt_files import FILE, load_generator, make_generator
+from workflow_scripts.models.recognition import longest_output
 from workflow_scripts.models.refining import write
 from workflow_scripts.models.sga import SGA
 from workflow_scripts.models.tokenisation import load_codec, load_tokenizer

@@ -6,7 +6,7 @@ from tiny_models import small_encoder, small_model, small_mt5
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, create_sliding_window_causal_mask, sdpa_mask
 
 from workflow_scripts.models.batches import collate
-from workflow_scripts.models.families import family_of
+from workflow_scripts.models.recognition import family_of
 from workflow_scripts.training.loop import load_model, pick_loss
 from workflow_scripts.training.masks import known_mask, known_masks, without_questions
 from workflow_scripts.training.settings import Training

@@ -12,7 +12,7 @@ from tiny_decoders import small_decoder
 from tiny_models import small_encoder, small_model, small_mt5
 
 from workflow_scripts.models.batches import collate
-from workflow_scripts.models.families import family_of
+from workflow_scripts.models.recognition import family_of
 from workflow_scripts.models.tokenisation import load_codec, unlearnt
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.training.loop import batch_maker, load_model, network_reads, pick_loss

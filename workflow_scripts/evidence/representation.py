@@ -29,9 +29,9 @@ import torch
 from workflow_scripts.device import pick_device, without_gradients
 from workflow_scripts.evidence.nearest import search
 from workflow_scripts.models.batches import Row, by_length, collate, decoder_input
-from workflow_scripts.models.families import family_of, longest_row
 from workflow_scripts.models.networks import read_weights
 from workflow_scripts.models.products import quick_products
+from workflow_scripts.models.recognition import family_of, longest_row
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.number_types import Positive
 from workflow_scripts.stage import InputError, atomic, checksums, run, write_json

@@ -21,9 +21,10 @@ import torch
 
 from workflow_scripts.device import pick_device, without_gradients
 from workflow_scripts.models.batches import Row, by_length, collate
-from workflow_scripts.models.families import Family, longest_row
+from workflow_scripts.models.family import Family
 from workflow_scripts.models.networks import layers_of, read_weights
 from workflow_scripts.models.products import quick_products
+from workflow_scripts.models.recognition import longest_row
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.examples import read_table

@@ -18,8 +18,8 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from workflow_scripts.models.families import longest_row
 from workflow_scripts.models.networks import head_states, output_layer, save_model
+from workflow_scripts.models.recognition import longest_row
 from workflow_scripts.models.tokenisation import load_tokenizer
 from workflow_scripts.models.veco import CROSS, encode, has_cross_attention, load_stack
 from workflow_scripts.stage import InputError, atomic, run

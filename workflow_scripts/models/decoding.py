@@ -13,8 +13,8 @@ import torch
 
 from workflow_scripts import registry
 from workflow_scripts.entry_names import Named
-from workflow_scripts.models.families import UNLIMITED, longest_row
 from workflow_scripts.models.reading import unknown_in
+from workflow_scripts.models.recognition import UNLIMITED, longest_row
 from workflow_scripts.models.search import Hypothesis
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.number_types import Natural, Positive

@@ -84,7 +84,7 @@ def by_batch(
 
         from workflow_scripts.device import without_gradients
         from workflow_scripts.models.decoding import Translate, longest_source
-        from workflow_scripts.models.families import longest_output
+        from workflow_scripts.models.recognition import longest_output
         from workflow_scripts.models.search import Hypothesis, padded_batches, without_penalties_of_its_own
 
         own = own_settings(registry.entry("engine", name), settings.engine_settings)

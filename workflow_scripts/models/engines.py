@@ -20,7 +20,7 @@ import torch
 from workflow_scripts.device import pick_device, without_gradients
 from workflow_scripts.models.decoding import Decoding, Translate, longest_source
 from workflow_scripts.models.engine import loaded, register_engine
-from workflow_scripts.models.families import longest_output
+from workflow_scripts.models.recognition import longest_output
 from workflow_scripts.models.search import Hypothesis, beam_search
 from workflow_scripts.models.templates import Templates
 from workflow_scripts.models.tokenisation import Codec, ids_needed

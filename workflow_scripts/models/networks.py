@@ -14,8 +14,9 @@ from safetensors import SafetensorError
 
 from workflow_scripts import registry
 from workflow_scripts.device import without_gradients
-from workflow_scripts.models.families import Family, decoder_depth, family_of, say_family, titles
+from workflow_scripts.models.family import Family
 from workflow_scripts.models.folders import check_folder, check_weights
+from workflow_scripts.models.recognition import decoder_depth, family_of, say_family, titles
 from workflow_scripts.models.structure import Dropouts, dropouts_in, matrices_of, place_of_layers
 from workflow_scripts.models.tokenisation import ids_needed, load_tokenizer
 from workflow_scripts.stage import InputError, in_one_line, to_disk

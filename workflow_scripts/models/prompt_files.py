@@ -17,9 +17,9 @@ import torch
 
 from workflow_scripts.device import pick_device
 from workflow_scripts.models.decoding import Decoding, Translate, computed_in
-from workflow_scripts.models.families import longest_output
 from workflow_scripts.models.networks import load_network
 from workflow_scripts.models.prompts import Generator, check_encoder, checksum_of
+from workflow_scripts.models.recognition import longest_output
 from workflow_scripts.models.refining import losses, write
 from workflow_scripts.models.search import Hypothesis
 from workflow_scripts.models.sga import BLOCK, FILE, SGA

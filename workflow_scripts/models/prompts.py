@@ -32,8 +32,8 @@ from transformers import AttentionInterface
 from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
-from workflow_scripts.models.families import family_of, longest_row
 from workflow_scripts.models.networks import last_states, output_layer
+from workflow_scripts.models.recognition import family_of, longest_row
 from workflow_scripts.models.sga import BLOCK, FILE, SGA
 from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.stage import InputError

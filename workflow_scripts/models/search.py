@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 
 from workflow_scripts.device import without_gradients
-from workflow_scripts.models.families import longest_output
 from workflow_scripts.models.products import quick_products
+from workflow_scripts.models.recognition import longest_output
 from workflow_scripts.models.tokenisation import Codec
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ from typing import Any
 import numpy as np
 
 from workflow_scripts import registry
-from workflow_scripts.models.families import Family, config_of, family_of
+from workflow_scripts.models.family import Family
 from workflow_scripts.models.folders import check_tokenizer
+from workflow_scripts.models.recognition import config_of, family_of
 from workflow_scripts.models.structure import special_tokens_around
 from workflow_scripts.models.templates import (
     Frame,

@@ -21,8 +21,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from workflow_scripts.models.families import family_of
 from workflow_scripts.models.networks import read_weights
+from workflow_scripts.models.recognition import family_of
 from workflow_scripts.stage import InputError
 
 CROSS = ".crossattention."

@@ -8,7 +8,8 @@ from typing import Any
 
 from workflow_scripts import registry
 from workflow_scripts.config.configuration import Config
-from workflow_scripts.models.families import DEFAULT_FAMILY, family_of
+from workflow_scripts.models.family import DEFAULT_FAMILY
+from workflow_scripts.models.recognition import family_of
 from workflow_scripts.run.findings import Finding, judged
 from workflow_scripts.run.model_findings import located
 from workflow_scripts.stage import InputError

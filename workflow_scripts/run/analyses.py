@@ -14,7 +14,7 @@ from workflow_scripts.config import paths
 from workflow_scripts.config.analyses import Analysis
 from workflow_scripts.config.configuration import Config
 from workflow_scripts.evidence.layerwise import Compared
-from workflow_scripts.models.families import DEFAULT_FAMILY
+from workflow_scripts.models.family import DEFAULT_FAMILY
 from workflow_scripts.names import undefined
 from workflow_scripts.stage import resource
 from workflow_scripts.tasks.experiment import backbone_of, chain, phases_of, seeds_of, trains

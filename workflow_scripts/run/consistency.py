@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from workflow_scripts import registry
 from workflow_scripts.config import paths
 from workflow_scripts.config.configuration import Config, LexiconStages
-from workflow_scripts.models.families import DEFAULT_FAMILY
+from workflow_scripts.models.family import DEFAULT_FAMILY
 from workflow_scripts.names import undefined, unfit
 from workflow_scripts.run import aligned_checks, analyses, arm_checks, backbone_checks, corpus_checks, labelled_checks, transfer_comparisons
 from workflow_scripts.run.arm_checks import own_problems

@@ -21,7 +21,7 @@ from workflow_scripts.config.phases import Phase
 from workflow_scripts.evidence.trivial import TRIVIAL
 from workflow_scripts.lexicon.lexicon import ALIGNED_PAIRS
 from workflow_scripts.models.decoding import Decoding
-from workflow_scripts.models.families import family_of
+from workflow_scripts.models.recognition import family_of
 from workflow_scripts.models.templates import Templates
 from workflow_scripts.names import instead
 from workflow_scripts.run import analyses

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from workflow_scripts.config.configuration import Config
-from workflow_scripts.models.families import config_of, longest_row
+from workflow_scripts.models.recognition import config_of, longest_row
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.run.findings import Finding, is_awaited, trained_by_updates
 from workflow_scripts.run.labelled_findings import examples_of, plain_lines

@@ -18,7 +18,8 @@ import torch
 from workflow_scripts import registry
 from workflow_scripts.config.configuration import Config
 from workflow_scripts.evidence.scores import Scores, leading
-from workflow_scripts.models.families import DEFAULT_FAMILY, config_of, family_of, titles
+from workflow_scripts.models.family import DEFAULT_FAMILY
+from workflow_scripts.models.recognition import config_of, family_of, titles
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.run.estimates import MBART_LARGE, Shape
 from workflow_scripts.run.findings import Finding, Jobs, is_awaited, judged, masked_phases, scored, used_backbones

@@ -17,7 +17,7 @@ from pydantic import TypeAdapter
 from workflow_scripts import registry
 from workflow_scripts.device import pick_precision
 from workflow_scripts.models.batches import Row, collate
-from workflow_scripts.models.families import DEFAULT_FAMILY
+from workflow_scripts.models.family import DEFAULT_FAMILY
 from workflow_scripts.models.products import quick_products
 from workflow_scripts.stage import run
 from workflow_scripts.training.backbone import Backbone

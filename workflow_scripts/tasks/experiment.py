@@ -18,7 +18,7 @@ from workflow_scripts import registry
 from workflow_scripts.config.configuration import Config, LexiconStages
 from workflow_scripts.config.experiments import Experiment, Published
 from workflow_scripts.config.phases import Phase
-from workflow_scripts.models.families import CONVERTED, DEFAULT_FAMILY
+from workflow_scripts.models.family import CONVERTED, DEFAULT_FAMILY
 from workflow_scripts.names import undefined
 from workflow_scripts.training.backbone import chain_of
 from workflow_scripts.training.generator import USUAL

@@ -11,9 +11,9 @@ import torch
 
 from workflow_scripts.device import reading_in, without_gradients
 from workflow_scripts.models.batches import Row, by_length, decoder_input, tokens_at_once
-from workflow_scripts.models.families import family_of, longest_row
 from workflow_scripts.models.networks import load_network
 from workflow_scripts.models.products import quick_products
+from workflow_scripts.models.recognition import family_of, longest_row
 from workflow_scripts.models.structure import tells_texts_apart
 from workflow_scripts.models.tokenisation import defuse, load_codec
 from workflow_scripts.tasks.head_settings import TextHeadSettings

@@ -31,7 +31,7 @@ from workflow_scripts.evidence import nearest
 from workflow_scripts.evidence.average import AVERAGE, Significance, compare_folders, interval
 from workflow_scripts.evidence.label_metric import score_label, score_title
 from workflow_scripts.evidence.states import Half, Pooling, Side, encoded, open_half, pooled
-from workflow_scripts.models.families import family_of
+from workflow_scripts.models.recognition import family_of
 from workflow_scripts.names import undefined, unfit
 from workflow_scripts.number_types import Positive
 from workflow_scripts.similarity import set_threads

@@ -105,7 +105,7 @@ def adapt(network: Any, chosen: Mapping[str, Any], seed: int) -> Adapted:
     """
     from transformers import set_seed
 
-    from workflow_scripts.models.families import family_of
+    from workflow_scripts.models.recognition import family_of
 
     entry: Adapter = registry.entry("adapter", chosen["kind"])
     own = from_plain(entry.settings, {key: value for key, value in chosen.items() if key != "kind"}) if entry.settings else None
@@ -141,7 +141,7 @@ def _wrapped(entry: Adapter, network: Any, config: Any) -> Any:
     from peft import PeftConfig, get_peft_model
     from peft.tuners.tuners_utils import BaseTunerLayer
 
-    from workflow_scripts.models.families import family_of
+    from workflow_scripts.models.recognition import family_of
 
     if not isinstance(config, PeftConfig):
         raise InputError(f"adapter {entry.name!r} returned {config!r}; it returns names of weights, a configuration of peft, or Added")
@@ -271,9 +271,9 @@ def main(adapter: Path, output: Path, *, base: str = "") -> None:
     import transformers
     from peft import PeftModel
 
-    from workflow_scripts.models.families import family_of
     from workflow_scripts.models.folders import check_tokenizer, check_weights, located
     from workflow_scripts.models.networks import class_of, read_weights, save_model
+    from workflow_scripts.models.recognition import family_of
     from workflow_scripts.models.tokenisation import load_tokenizer
 
     if not (adapter / "adapter_config.json").is_file():

@@ -18,8 +18,9 @@ from pydantic import Field
 
 from workflow_scripts import registry
 from workflow_scripts.entry_names import Named
-from workflow_scripts.models.families import DEFAULT_FAMILY, family_of, titles
+from workflow_scripts.models.family import DEFAULT_FAMILY
 from workflow_scripts.models.folders import located
+from workflow_scripts.models.recognition import family_of, titles
 from workflow_scripts.number_types import Positive, Seed
 from workflow_scripts.stage import InputError, checksums, is_first_process, read_json, run, write_json
 from workflow_scripts.text.corpus import forbidden_keys, leak_key

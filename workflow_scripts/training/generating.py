@@ -21,10 +21,10 @@ from transformers import AutoConfig
 from workflow_scripts.device import pick_device, pick_precision, reading_in
 from workflow_scripts.models.batches import Row, by_length
 from workflow_scripts.models.ctc import fits
-from workflow_scripts.models.families import longest_row
 from workflow_scripts.models.networks import load_network
 from workflow_scripts.models.prompt_files import make_generator
 from workflow_scripts.models.prompts import Generator, check_encoder
+from workflow_scripts.models.recognition import longest_row
 from workflow_scripts.models.refining import write
 from workflow_scripts.models.sga import SGA
 from workflow_scripts.models.tokenisation import Codec

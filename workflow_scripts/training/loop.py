@@ -24,9 +24,9 @@ from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
 from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.models.batches import Row, collate
-from workflow_scripts.models.families import longest_row
 from workflow_scripts.models.networks import load_network, makes_scores_of_states, output_layer
 from workflow_scripts.models.products import quick_products
+from workflow_scripts.models.recognition import longest_row
 from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.stage import InputError, Stopped, atomic, is_first_process, processes, read_json, to_disk
 from workflow_scripts.training.callbacks import Progress, Watch

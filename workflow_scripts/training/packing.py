@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from workflow_scripts.models.batches import Row, decoder_reads
-from workflow_scripts.models.families import family_of
+from workflow_scripts.models.recognition import family_of
 from workflow_scripts.stage import InputError
 from workflow_scripts.training.mixed_precision import with_forward
 from workflow_scripts.training.ragged import lengths_of

@@ -31,7 +31,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workflow_scripts import registry
-from workflow_scripts.models.families import Family, family_of
+from workflow_scripts.models.family import Family
+from workflow_scripts.models.recognition import family_of
 from workflow_scripts.names import instead
 from workflow_scripts.noise.rounds import write_rounds
 from workflow_scripts.noise.span_noise import Noise, denoise

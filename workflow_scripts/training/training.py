@@ -23,8 +23,8 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts import plugins, registry
-from workflow_scripts.models.families import family_of
 from workflow_scripts.models.reading import check_read
+from workflow_scripts.models.recognition import family_of
 from workflow_scripts.models.templates import Templates
 from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.noise.codeswitch import CodeSwitch
