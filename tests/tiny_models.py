@@ -4,6 +4,7 @@ import functools
 import io
 import json
 from pathlib import Path
+from typing import Any
 
 import sentencepiece
 import torch
@@ -13,6 +14,9 @@ from transformers import (
     BertConfig,
     BertForMaskedLM,
     BertTokenizer,
+    ByT5Tokenizer,
+    LongT5Config,
+    LongT5ForConditionalGeneration,
     M2M100Config,
     M2M100ForConditionalGeneration,
     M2M100Tokenizer,
@@ -23,6 +27,8 @@ from transformers import (
     MT5Config,
     MT5ForConditionalGeneration,
     NllbTokenizer,
+    T5Config,
+    T5ForConditionalGeneration,
     T5Tokenizer,
     UMT5Config,
     UMT5ForConditionalGeneration,
@@ -190,19 +196,50 @@ def small_encoder(folder: Path, kind: str) -> Path:
     return folder / "model"
 
 
-def small_mt5(folder: Path, kind: str = "mt5") -> Path:
-    """A tiny mT5 (`mt5`) or umT5 (`umt5`) with random weights, its output layer untied and its embeddings padded, as on the hub."""
-    processor = sentencepiece.SentencePieceProcessor(model_file=str(train_sentencepiece(folder)))
-    pieces = [(processor.id_to_piece(i), processor.get_score(i)) for i in range(3, len(processor))]
-    sentinels = [(f"▁<extra_id_{number}>", 0.0) for number in reversed(range(8))]
-    tokenizer = T5Tokenizer(vocab=[("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), *pieces, *sentinels], extra_ids=0)
+T5_KINDS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
+    "mt5": (MT5ForConditionalGeneration, MT5Config, {}),
+    "umt5": (UMT5ForConditionalGeneration, UMT5Config, {}),
+    "t5": (T5ForConditionalGeneration, T5Config, {"feed_forward_proj": "relu"}),
+    "t5-1.1": (T5ForConditionalGeneration, T5Config, {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}),
+    "longt5": (
+        LongT5ForConditionalGeneration,
+        LongT5Config,
+        {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False, "local_radius": 8, "global_block_size": 4}
+        | {"encoder_attention_type": "transient-global"},
+    ),
+    "byt5": (T5ForConditionalGeneration, T5Config, {"feed_forward_proj": "gated-gelu", "tie_word_embeddings": False}),
+}
+"""Kind → network, configuration, and settings of its own. The first T5 has one matrix for what it reads and writes, and scales its outputs."""
+
+
+def small_t5(folder: Path, kind: str = "mt5") -> Path:
+    """A tiny model of T5's kin with random weights, with the output layer, the sentinels and the embeddings of those on the hub."""
+    tokenizer = t5_tokenizer(folder, kind)
     set_seed(1)
-    network, config = (MT5ForConditionalGeneration, MT5Config) if kind == "mt5" else (UMT5ForConditionalGeneration, UMT5Config)
-    shape = {"d_model": 32, "d_kv": 16, "d_ff": 64, "num_layers": 2, "num_decoder_layers": 2, "num_heads": 2}
-    made = network(config(**shape, vocab_size=len(tokenizer) + 12, initializer_factor=0.3))
-    made.lm_head.weight = torch.nn.Parameter(0.3 * torch.randn_like(made.shared.weight))
-    made.save_pretrained(folder / "model", state_dict={name: weight.clone() for name, weight in made.state_dict().items()})
+    network, config, own = T5_KINDS[kind]
+    shape = {"d_model": 32, "d_kv": 16, "d_ff": 64, "num_layers": 2, "num_decoder_layers": 2, "num_heads": 2, "decoder_start_token_id": 0}
+    rows = len(tokenizer) + (0 if kind == "byt5" else 12)
+    made = network(config(**shape, **own, vocab_size=rows, initializer_factor=0.3))
+    if kind == "t5":
+        made.save_pretrained(folder / "model")
+    else:
+        made.lm_head.weight = torch.nn.Parameter(0.3 * torch.randn_like(made.shared.weight))
+        made.save_pretrained(folder / "model", state_dict={name: weight.clone() for name, weight in made.state_dict().items()})
     path = folder / "model/config.json"
-    path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), "tie_word_embeddings": False}), encoding="utf-8")
+    said = {"tie_word_embeddings": kind == "t5", **({"tokenizer_class": "ByT5Tokenizer"} if kind == "byt5" else {})}
+    path.write_text(json.dumps({**json.loads(path.read_text(encoding="utf-8")), **said}), encoding="utf-8")
     tokenizer.save_pretrained(folder / "model")
     return folder / "model"
+
+
+def t5_tokenizer(folder: Path, kind: str) -> Any:
+    """A tokenizer of T5's kin: mT5's sentinels are pieces, the others' are special tokens, and ByT5's pieces are bytes."""
+    if kind == "byt5":
+        return ByT5Tokenizer()
+    processor = sentencepiece.SentencePieceProcessor(model_file=str(train_sentencepiece(folder)))
+    pieces = [(processor.id_to_piece(i), processor.get_score(i)) for i in range(3, len(processor))]
+    as_pieces = kind in ("mt5", "longt5")
+    name = "▁<extra_id_{}>" if as_pieces else "<extra_id_{}>"
+    sentinels = [(name.format(number), 0.0) for number in reversed(range(8))]
+    vocab = [("<pad>", 0.0), ("</s>", 0.0), ("<unk>", 0.0), *pieces, *sentinels]
+    return T5Tokenizer(vocab=vocab, extra_ids=0 if as_pieces else 8)

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from tiny_models import manual_pairs, small_mt5
+from tiny_models import manual_pairs, small_t5
 from transformers import AutoConfig
 
 from workflow_scripts.models.networks import load_network, save_model
@@ -17,7 +17,7 @@ SHARED = {"dropout": 0.0, "attention_dropout": 0.0, "seed": 1}
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    return small_mt5(tmp_path_factory.mktemp("mt5"))
+    return small_t5(tmp_path_factory.mktemp("mt5"))
 
 
 def read_by(head: str, model):

@@ -1,23 +1,26 @@
-"""How a decoder is asked: templates as ids, and where an answer ends."""
+"""How a model is asked: templates as ids, prefixes, and where an answer ends."""
+
+from dataclasses import replace
 
 import pytest
 from tiny_decoders import small_decoder
-from tiny_models import manual_pairs
+from tiny_models import manual_pairs, small_model, small_t5
 
-from workflow_scripts.models.templates import Frame, Templates, ends_of, first_line, prompt_of, read_templates, write_templates
+from workflow_scripts.models.templates import Frame, Templates, ends_of, first_line, plain, prompt_of, read_templates, write_templates
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError
 
 
 @pytest.fixture(scope="module", params=["gemma3_text", "qwen2"])
-def codec(request, tmp_path_factory):
+def loaded(request, tmp_path_factory):
     """A tokenizer of words behind blanks and with <bos>, and one of bytes without."""
     return load_codec(small_decoder(tmp_path_factory.mktemp(request.param), request.param, chat=True))
 
 
-@pytest.fixture(autouse=True)
-def usual(codec):
-    codec.templates = Templates()
+@pytest.fixture
+def codec(loaded):
+    """One of them, with the usual templates."""
+    return replace(loaded)
 
 
 def test_a_prompt_is_the_template_with_the_source_in_it(codec):
@@ -108,3 +111,49 @@ def test_templates_come_back_from_a_models_folder(tmp_path):
     write_templates(templates, tmp_path)
     assert read_templates(tmp_path) == templates and read_templates(tmp_path / "none") == Templates()
     assert Frame([1], [2], [4], 9).prompt([3]) == [1, 2, 3, 4]
+
+
+# ---------------------------------------------------------------------------------------------
+# T5's kin
+
+
+@pytest.fixture(scope="module", params=["mt5", "byt5"])
+def prefixed(request, tmp_path_factory):
+    return load_codec(small_t5(tmp_path_factory.mktemp(request.param), request.param))
+
+
+SAID = Templates(prefix="translate {source_language} to {target_language}: ", restore_prefix="restore {target_language}: ")
+
+
+def test_a_prefix_stands_before_the_source_in_training_and_in_use(prefixed):
+    (german,), (english,) = manual_pairs(1)
+    whole = replace(prefixed, templates=SAID)
+    source, labels = whole.encode([german], "de")[0], whole.encode([english], "en")[0]
+    read, written = whole.joins(("de", "en"))(source, labels)
+    assert read == prefixed.encode([f"translate German to English: {german}"], "de")[0] and written == labels
+    assert whole.asked(whole.pieces([german], 1000), ("de", "en")) == [read]
+    restored, _ = whole.joins(("en", "en"), "restore")(source, labels)
+    assert restored == prefixed.encode([f"restore English: {german}"], "de")[0]
+    # without a prefix nothing is joined, and other models read none
+    assert prefixed.joins(("de", "en")) is None and prefixed.asked([[7]], ("de", "en")) == prefixed.framed([[7]], "de")
+
+
+def test_models_with_tags_read_no_prefix(tmp_path):
+    codec = replace(load_codec(small_model(tmp_path)), templates=SAID)
+    assert codec.joins(("de", "en")) is None and codec.own_templates is None
+    assert codec.asked([[7]], ("de", "en")) == codec.framed([[7]], "de")
+
+
+def test_a_folder_keeps_the_prefix_and_nothing_where_there_is_none(prefixed, tmp_path):
+    assert prefixed.own_templates is None and "prefix" not in plain(Templates())
+    write_templates(replace(prefixed, templates=SAID).own_templates, tmp_path)
+    assert read_templates(tmp_path) == SAID
+
+
+@pytest.mark.parametrize(
+    ("prefix", "said"),
+    [("{source}: ", "which stands behind a prefix in any case"), ("{target}: ", r"there is no \{target\}"), ("{", "cannot be read")],
+)
+def test_a_prefix_that_cannot_be_is_refused(prefix, said):
+    with pytest.raises(InputError, match=said):
+        Templates(prefix=prefix)

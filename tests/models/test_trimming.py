@@ -5,7 +5,7 @@ import json
 import pytest
 import torch
 from tiny_decoders import small_decoder
-from tiny_models import manual_pairs, small_encoder, small_model, small_mt5, train_sentencepiece
+from tiny_models import manual_pairs, small_encoder, small_model, small_t5, train_sentencepiece
 from tiny_vocabularies import BYTES, UNUSED
 from transformers import AutoModel, AutoModelForCausalLM, AutoModelForMaskedLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
@@ -134,7 +134,7 @@ def test_a_trimmed_encoder_reads_and_guesses_as_the_whole_one(tmp_path, kind, op
 
 
 def test_a_trimmed_output_layer_of_its_own_stays_its_own(tmp_path):
-    networks, tokenizers, kept = trimmed(small_mt5(tmp_path), AutoModelForSeq2SeqLM, tmp_path)
+    networks, tokenizers, kept = trimmed(small_t5(tmp_path), AutoModelForSeq2SeqLM, tmp_path)
     assert same_pieces(tokenizers, kept, [*TEXT, *PROMPTS])
     assert not torch.equal(networks[1].lm_head.weight, networks[1].shared.weight)
     assert torch.equal(networks[1].lm_head.weight, networks[0].lm_head.weight[kept])

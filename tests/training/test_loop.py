@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from tiny_models import manual_pairs, small_encoder, small_model, small_mt5
+from tiny_models import manual_pairs, small_encoder, small_model, small_t5
 
 from benchmarks.gpu.counts import Counted
 from workflow_scripts.models.tokenisation import load_codec
@@ -44,7 +44,7 @@ def log_of(folder):
 def a_phase(folder, family):
     """A network, its codec and its rows."""
     encoder = family in ("bert", "xlm-roberta")
-    start = small_encoder(folder, family) if encoder else small_mt5(folder) if family == "mt5" else small_model(folder, family)
+    start = small_encoder(folder, family) if encoder else small_t5(folder) if family == "mt5" else small_model(folder, family)
     codec = load_codec(start)
     german, english = manual_pairs(60)
     if encoder:

@@ -9,7 +9,7 @@ import torch
 from phases import TINY, finetune, phase_files
 from test_training import Fixed
 from tiny_decoders import small_decoder
-from tiny_models import small_encoder, small_model, small_mt5
+from tiny_models import small_encoder, small_model, small_t5
 
 from workflow_scripts.models.batches import collate
 from workflow_scripts.models.recognition import family_of
@@ -31,7 +31,7 @@ SETTINGS = Training(dropout=0.0, attention_dropout=0.0, packed=True, max_length=
 def a_model(folder, family):
     if family in ALONE:
         return (small_decoder if family in DECODERS else small_encoder)(folder, family)
-    return small_mt5(folder) if family == "mt5" else small_model(folder, family)
+    return small_t5(folder) if family == "mt5" else small_model(folder, family)
 
 
 def sentences(family, number=11):

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tiny_models import manual_pairs, small_model, small_mt5
+from tiny_models import manual_pairs, small_model, small_t5
 
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError
@@ -52,7 +52,7 @@ def test_each_way_to_divide_is_as_likely():
 
 
 def test_rows_of_mt5_have_its_sentinels_and_no_end_where_a_line_was_cut(tmp_path):
-    codec = load_codec(small_mt5(tmp_path))
+    codec = load_codec(small_t5(tmp_path))
     sentinels, end = sentinels_of(codec), codec.tokenizer.eos_token_id
     assert codec.tokenizer.convert_ids_to_tokens(sentinels[:2]) == ["▁<extra_id_0>", "▁<extra_id_1>"] and sentinels[0] > sentinels[1]
     lines = manual_pairs(6)[0]

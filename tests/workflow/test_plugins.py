@@ -10,7 +10,7 @@ from test_workflow import ROOT, TINY, lay_out, planned, snakemake, write_config
 from workflow_scripts.stage import read_json
 from workflow_scripts.text.files import read_lines
 
-PLUGINS = ["word_order.py", "off_target.py", "dict_mlm.py", "intrinsic_dimension.py", "minimum_bayes_risk.py", "umt5.py", "bitfit.py"]
+PLUGINS = ["word_order.py", "off_target.py", "dict_mlm.py", "intrinsic_dimension.py", "minimum_bayes_risk.py", "mlongt5.py", "bitfit.py"]
 CONTENT = copy.deepcopy(TINY) | {
     "plugins": PLUGINS,
     "run": {"experiments": ["tiny"], "arms": ["finetune", "csr", "order", "curriculum", "few", "other", "bridges"], "seeds": [1]},
@@ -24,7 +24,7 @@ CONTENT["arms"] |= {
         {"data": "shuffled", "updates": 6, "training": {"adapter": {"kind": "bitfit"}}},
         {"data": "task", "updates": 10, "training": {"adapter": {"kind": "lora", "rank": 2}}},
     ],
-    "other": [{"data": "task", "updates": 16, "backbone": "umt5"}],
+    "other": [{"data": "task", "updates": 16, "backbone": "mlongt5"}],
 }
 CONTENT["experiments"]["tiny"]["decoding"] = {"engine": "mbr", "engine_settings": {"samples": 3}, "max_length": 20}
 CONTENT["experiments"]["tiny"]["scores"] |= {"metrics": ["BLEU", "chrF++", "off-target"]}
@@ -46,7 +46,7 @@ ENCODER = {
     "small": CONTENT["backbones"]["tiny"]["small"] | {"objective_settings": {"dictionary": {"de": "words.tsv", "en": "words.tsv"}}},
 }
 CONTENT["backbones"] |= {"encoder": ENCODER}
-CONTENT["backbones"] |= {"umt5": CONTENT["backbones"]["tiny"] | {"family": "umt5"}}
+CONTENT["backbones"] |= {"mlongt5": CONTENT["backbones"]["tiny"] | {"family": "mlongt5"}}
 CONTENT["analyses"] = {"insides": {"models": ["encoder"], "corpus": "tiny", "stages": ["separability", "intrinsic-dimension"]}}
 CONTENT["run"]["analyses"] = ["insides"]
 
@@ -138,8 +138,8 @@ def test_adapters_and_a_family_of_plugins_run_to_the_report(folder):
     assert f"adapter BitFit, {said[0]['trained']:,} weights trained" in page
     assert f"adapter LoRA, rank 2, {said[1]['trained']:,} weights trained" in page
     config = read_json(runs / "other/seed1/finetune/model/config.json")
-    assert config["model_type"] == "umt5" and config["crossgap"] == {"family": "umt5", "plugin": "umt5.py"}
-    assert read_json(folder / "results/backbones/umt5/backbone.json")["family"] == "umt5"
+    assert config["model_type"] == "longt5" and config["crossgap"] == {"family": "mlongt5", "plugin": "mlongt5.py"}
+    assert read_json(folder / "results/backbones/mlongt5/backbone.json")["family"] == "mlongt5"
     assert "BLEU" in read_json(runs / "other/seed1/pages.scores.json")["metrics"]
 
 

@@ -218,7 +218,7 @@ def convert(model: Path, codec: Codec, folder: Path) -> Probe | None:
     class Converter(TransformersConverter):
         def load_model(self, model_class: Any, model_name_or_path: str, **settings: Any) -> Any:
             network = without_filler(read_weights(model_class, model_name_or_path, new_head=False, **settings), tokenizer)
-            for name, value in codec.form.converted.items():
+            for name, value in codec.form.converted(network.config).items() if codec.form.converted else ():
                 setattr(network.config, name, value)
             self.known = probe(network, codec) if codec.form.causal else None
             return network

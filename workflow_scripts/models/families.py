@@ -8,14 +8,17 @@ family       encoder reads       decoder starts      labels
 ``m2m100``   ``LANG X </s>``     ``</s> LANG Y``     ``LANG Y </s>``
 ``bart``     ``<s> X </s>``      ``</s> <s> Y``      ``<s> Y </s>``
 ``mt5``      ``X </s>``          ``<pad> Y``         ``Y </s>``
+``umt5``     ``X </s>``          ``<pad> Y``         ``Y </s>``
+``t5``       ``X </s>``          ``<pad> Y``         ``Y </s>``
+``byt5``     ``X </s>``          ``<pad> Y``         ``Y </s>``
 ``xlmr``     ``<s> X </s>``      (no decoder)        (as the encoder reads)
 ``mbert``    ``[CLS] X [SEP]``   (no decoder)        (as the encoder reads)
 ``decoder``  (no encoder)        ``<bos> PROMPT Y``  ``Y <eos>``
 ``encoder``  (found out)         (no decoder)        (as the encoder reads)
 ===========  ==================  ==================  ======================
 
-The decoder's input is the labels rotated by one place to the right; of `mt5` it starts with padding instead. `bart` is the form that XLM-R
-and VECO take to write text (`conversion`); `<s>` stands in the place of a tag, so nothing tells it which language to write but its
+The decoder's input is the labels rotated by one place to the right; of T5's kin it starts with padding instead. `bart` is the form that
+XLM-R and VECO take to write text (`conversion`); `<s>` stands in the place of a tag, so nothing tells it which language to write but its
 finetuning. A `decoder` is a model without an encoder (Gemma, Llama, Qwen, …); `templates` has its prompts. `encoder` is any other model
 that reads and does not write: what differs between such models is found out (`structure`).
 """
@@ -66,11 +69,25 @@ def _t5_head(name: str) -> Callable[[], Any]:
 
 
 def _t5_matrices(last: int) -> dict[str, str]:
-    """Of a layer with so many parts before the feed-forward one; its first matrix is the gate of two."""
+    """Of a layer with so many parts before the feed-forward one, whose first matrix is the gate of two, but in the first T5."""
     attention = {name: f"layer.0.SelfAttention.{part}" for name, part in (("K", "k"), ("Q", "q"), ("V", "v"), ("Out", "o"))}
-    return {**attention, "FC1": f"layer.{last}.DenseReluDense.wi_0", "FC2": f"layer.{last}.DenseReluDense.wo"}
+    feed_forward = f"layer.{last}.DenseReluDense"
+    return {**attention, "FC1": f"{feed_forward}.wi_0|{feed_forward}.wi", "FC2": f"{feed_forward}.wo"}
 
 
+def _umt5() -> Any:
+    from workflow_scripts.models.umt5 import UMT5ForConditionalGeneration
+
+    return UMT5ForConditionalGeneration
+
+
+_T5_HEADS: dict[str, Any] = {
+    "text": "AutoModelForSeq2SeqLM",
+    "classification": _t5_head("T5EncoderClassifier"),
+    "encoder_classification": _t5_head("T5EncoderClassifier"),
+    "labelling": _t5_head("T5EncoderTagger"),
+    "answering": _t5_head("T5EncoderMarker"),
+}
 _MBART: dict[str, Any] = {
     "model_type": "mbart",
     "row": ("text", "eos", "tag"),
@@ -181,14 +198,9 @@ family(
     model_type="mt5",
     row=("text", "eos"),
     starts_with="pad",
-    heads={
-        "text": "AutoModelForSeq2SeqLM",
-        "classification": _t5_head("T5EncoderClassifier"),
-        "encoder_classification": _t5_head("T5EncoderClassifier"),
-        "labelling": _t5_head("T5EncoderTagger"),
-        "answering": _t5_head("T5EncoderMarker"),
-    },
+    heads=_T5_HEADS,
     encoder_heads=True,
+    prefixed=True,
     sentinel="▁<extra_id_{}>",
     dropout=("dropout_rate", ""),
     states=("encoder_hidden_states", "decoder_hidden_states"),
@@ -205,8 +217,38 @@ family(
     positions="",
     restarts=restarts.relative,
     last_states=_before_output,
-    converted={"tie_word_embeddings": False},  # with shared embeddings the converter would scale what the output layer reads, as T5 does
+    # with shared embeddings the converter would scale what the output layer reads, as the first T5 does
+    converted=lambda config: {"tie_word_embeddings": False},
     tokenizer_files=("tokenizer.json", "spiece.model"),
+)
+family(
+    "umt5",
+    label="umT5",
+    source="Chung et al. 2023",
+    like="mt5",
+    model_type="umt5",
+    heads={**_T5_HEADS, "text": _umt5},
+    sentinel="<extra_id_{}>",
+)
+family(
+    "t5",
+    label="T5",
+    source="Raffel et al. 2020",
+    like="mt5",
+    model_type="t5",
+    sentinel="<extra_id_{}>",
+    converted=lambda config: {"tie_word_embeddings": config.scale_decoder_outputs},
+)
+family(
+    "byt5",
+    label="ByT5",
+    source="Xue et al. 2022",
+    like="t5",
+    tokenizer="ByT5",
+    reads_bytes=True,
+    sentinel="",
+    sentinels=tuple(range(258, 247, -1)),  # bytes that no text in UTF-8 has; the tokenizer's `<extra_id_0>` are others
+    tokenizer_files=("tokenizer_config.json",),
 )
 
 

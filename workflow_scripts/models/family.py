@@ -41,7 +41,8 @@ class Family(registry.Entry):
     layers: dict[str, str]
     """`encoder`, and `decoder` where there is one → where the list of its layers is in the network without a head."""
     matrices: dict[str, str]
-    """Matrix of weights in a layer, by the name that papers have for it → where it is in the layer. Attention is self-attention."""
+    """Matrix of weights in a layer, by the name that papers have for it → where it is in the layer: of several places, separated by `|`,
+    the first that there is. Attention is self-attention."""
     tokenizer: str = ""
     """A part of the tokenizer class's name, to distinguish families with the same `model_type`."""
     tags: tuple[str, ...] = ()
@@ -60,8 +61,8 @@ class Family(registry.Entry):
     """`matrices` of the decoder, where they are elsewhere in its layers than in the encoder's."""
     engines: tuple[str, ...] = ()
     """Names of the engines that decode its models, where not all of ours do: CTranslate2's converter does not know every network."""
-    converted: dict[str, Any] = field(default_factory=dict)
-    """Settings of ``config.json`` that CTranslate2's converter is to read otherwise than they are."""
+    converted: Callable[[Any], dict[str, Any]] | None = None
+    """A model's configuration → the settings that CTranslate2's converter is to read otherwise than they are."""
     bare: dict[str, Any] = field(default_factory=dict)
     """Settings with which an encoder is loaded without the head that it was pretrained with."""
     head_states: Callable[[Any, Any], Any] | None = None
@@ -82,6 +83,12 @@ class Family(registry.Entry):
     """The pieces that stand for spans in pretraining (`<extra_id_{}>`, from 0 on), where the family has such."""
     convertible: bool = False
     """Whether a model of it can be made to a plain encoder or an encoder-decoder (`conversion`)."""
+    sentinels: tuple[int, ...] = ()
+    """The ids of what stands for spans, where no pieces are named so."""
+    prefixed: bool = False
+    """Whether it has no tags of languages, so that a text before the source may say what is to be written (`templates.prefix`)."""
+    reads_bytes: bool = False
+    """Whether its pieces are the bytes of a text: there is no vocabulary to cut down, and lengths count bytes."""
     by_structure: bool = False
     """Whether layers, matrices, kinds of dropout, positions and special tokens are found out of each model (`structure`)."""
     recognises: Callable[[str, tuple[str, ...]], bool] | None = None

@@ -106,7 +106,8 @@ def matrices_in(network: Any, layer: Any, family: Family, side: str = "encoder")
     if family.by_structure:
         return matrices_of(layer, network.config)
     named = (side == "decoder" and family.decoder_matrices) or family.matrices
-    return {name: layer.get_submodule(where).weight for name, where in named.items()}
+    parts = dict(layer.named_modules())
+    return {name: next(parts[one].weight for one in where.split("|") if one in parts) for name, where in named.items()}
 
 
 def class_of(family: Family, head: str) -> Any:

@@ -2,7 +2,7 @@
 
 A tokenizer normalises text (Unicode's NFKC and more, in the published models), so pieces do not add up to it: one letter may become two
 pieces, and several blanks one. Fast tokenizers know which characters a piece came from. SentencePiece itself, which M2M-100 is read
-with, counts bytes of the text before normalisation.
+with, counts bytes of the text before normalisation. The pieces of ByT5 are these bytes.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ def pieces_in_place(tokenizer: Any, texts: Sequence[str]) -> list[Pieces]:
     """The pieces of each text; special tokens that happen to stand in a text are read as text."""
     specials = set(tokenizer.all_special_tokens)
     changed = [defuse_in_place(text, specials) for text in texts]
-    cut = _cut_fast if tokenizer.is_fast else _cut_sentencepiece
+    cut = _cut_fast if tokenizer.is_fast else _cut_sentencepiece if hasattr(tokenizer, "sp_model") else _cut_bytes
     found = []
     for text, (_, origin), (ids, offsets) in zip(texts, changed, cut(tokenizer, [line for line, _ in changed]), strict=True):
         if origin:
@@ -73,7 +73,17 @@ def _cut_sentencepiece(tokenizer: Any, lines: list[str]) -> list[tuple[list[int]
     for line in lines:
         pieces = tokenizer.sp_model.encode(line, return_type="proto").pieces
         # the character that each byte of the line belongs to, and the end of the line
-        character = [at for at, letter in enumerate(line) for _ in letter.encode()] + [len(line)]
+        character = [*_characters(line), len(line)]
         ids = tokenizer.convert_tokens_to_ids([piece.piece for piece in pieces])
         made.append((ids, [(character[piece.begin], character[piece.end]) for piece in pieces]))
     return made
+
+
+def _cut_bytes(tokenizer: Any, lines: list[str]) -> list[tuple[list[int], list[tuple[int, int]]]]:
+    rows = tokenizer(lines, add_special_tokens=False, verbose=False)["input_ids"] if lines else []
+    return [(ids, [(at, at + 1) for at in _characters(line)]) for ids, line in zip(rows, lines, strict=True)]
+
+
+def _characters(line: str) -> list[int]:
+    """The character that each byte of a line belongs to."""
+    return [at for at, letter in enumerate(line) for _ in letter.encode()]

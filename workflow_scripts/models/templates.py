@@ -1,4 +1,4 @@
-"""templates: how a decoder is asked: the text around a source, behind which the model writes its answer.
+"""templates: how a model is asked: of a decoder the text around a source, behind which it writes its answer.
 
 A decoder has no encoder and no tags of languages. It reads a prompt and goes on with the answer:
 
@@ -7,6 +7,8 @@ A decoder has no encoder and no tags of languages. It reads a prompt and goes on
 The text before and behind the source, and the answer, are cut into pieces apart, and their ids are joined. So no piece spans two of them,
 and a model is asked with the very ids that it was trained with. A blank belongs to the word behind it: the template's own blank before
 `{source}` goes to the source, and the one before the answer to the answer.
+
+T5 and its kin have no tags of languages either. What they are to do may stand before the source, as a prefix.
 
 Training writes the templates into the model's folder (`FILE`), and whatever loads the model asks by them.
 """
@@ -28,7 +30,8 @@ FILE = "templates.json"
 
 @dataclass
 class Templates:
-    """How a decoder is asked. Places for `{source}`, `{source_language}` and `{target_language}`, the English names of the languages."""
+    """How a model is asked: a decoder, or with a prefix one of T5's kin. Other models have tags of languages, and read none of this.
+    Places for `{source}`, `{source_language}` and `{target_language}`, the English names of the languages."""
 
     task: str = ""
     """What stands around the source. By default the task's own: of translation `{source_language}: {source}`, and in a new line
@@ -42,10 +45,26 @@ class Templates:
     examples: list[tuple[str, str]] = field(default_factory=list)
     """Sources and answers that stand before the source; an arm with `shots` draws them from the training text."""
 
+    prefix: str = ""
+    """What T5's kin read before a source, such as `translate {source_language} to {target_language}: `. Nothing by default."""
+    restore_prefix: str = ""
+    """The same before a sentence that is restored; both names are of its language."""
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """All that stands around or before a source."""
+        return self.task, self.restore, self.prefix, self.restore_prefix
+
     def __post_init__(self) -> None:
         for name in ("task", "restore"):
             if template := getattr(self, name):
                 check_template(name, template)
+        for name in _PREFIXES:
+            if template := getattr(self, name):
+                check_prefix(name, template)
+
+
+_PREFIXES = ("prefix", "restore_prefix")
 
 
 USUAL = "{source_language}: {source}\n{target_language}:"
@@ -57,14 +76,30 @@ BETWEEN = "\n\n"
 
 def check_template(name: str, template: str) -> None:
     """Raise `InputError` for a template without `{source}`, or with a place that there is not."""
+    places = _places_in(name, template)
+    if places.count("source") != 1:
+        raise InputError(f"templates.{name}: {template!r} has {{source}} {places.count('source')} times; it stands there once")
+
+
+def check_prefix(name: str, prefix: str) -> None:
+    """Raise `InputError` for a prefix with a place that there is not; the source stands behind it anyway."""
+    if "source" in _places_in(name, prefix):
+        raise InputError(f"templates.{name}: {prefix!r} has {{source}}, which stands behind a prefix in any case; leave it out")
+
+
+def _places_in(name: str, template: str) -> list[str]:
     try:
         places = [place for _, place, _, _ in string.Formatter().parse(template) if place is not None]
     except ValueError as error:
         raise InputError(f"templates.{name}: {template!r} cannot be read ({error}); write {{{{ and }}}} for braces of its own") from None
     if unknown := [place for place in places if place not in PLACES]:
         raise InputError(f"templates.{name}: there is no {{{unknown[0]}}}; a template has {', '.join(f'{{{one}}}' for one in PLACES)}")
-    if places.count("source") != 1:
-        raise InputError(f"templates.{name}: {template!r} has {{source}} {places.count('source')} times; it stands there once")
+    return places
+
+
+def plain(templates: Templates) -> dict[str, Any]:
+    """Templates as plain data, without prefixes where there are none: what was trained before there were any is not trained anew."""
+    return {name: value for name, value in asdict(templates).items() if value or name not in _PREFIXES}
 
 
 def read_templates(folder: Path) -> Templates:
@@ -78,15 +113,16 @@ def read_templates(folder: Path) -> Templates:
 
 def write_templates(templates: Templates, folder: Path) -> None:
     """Write them into a model's folder."""
-    (folder / FILE).write_text(json.dumps(asdict(templates), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    (folder / FILE).write_text(json.dumps(plain(templates), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
-def rendered(templates: Iterable[str], languages: Iterable[str]) -> list[str]:
-    """What templates put around a source in any of these languages, as text: a vocabulary that is cut down keeps its pieces."""
+def rendered(templates: Iterable[str], languages: Iterable[str], usual: bool = True) -> list[str]:
+    """What templates, with the `usual` ones of decoders or without, put around a source in any of these languages, as text: a vocabulary
+    that is cut down keeps its pieces."""
     names = [language(code).name for code in languages]
     filled = [
         template.format(source=Templates.mask, source_language=one, target_language=other)
-        for template in dict.fromkeys(filter(None, (USUAL, Templates.restore, *templates)))
+        for template in dict.fromkeys(filter(None, (*((USUAL, Templates.restore) if usual else ()), *templates)))
         for one in names
         for other in names
     ]
@@ -125,6 +161,15 @@ def prompt_of(row: tuple[Sequence[int], Sequence[int]]) -> Sequence[int]:
     return read[: known + 1]
 
 
+def prefix_of(templates: Templates, tokenizer: Any, languages: tuple[str, str], kind: str) -> list[int]:
+    """The ids that stand before a source which a model of T5's kin reads; none where there is no prefix for this `kind`."""
+    return _ids(tokenizer, (templates.prefix if kind == "task" else templates.restore_prefix).format(**_names_of(languages)))
+
+
+def _names_of(languages: tuple[str, str]) -> dict[str, str]:
+    return {"source_language": language(languages[0]).name, "target_language": language(languages[1]).name}
+
+
 _SOURCE, _ANSWER = "\N{OBJECT REPLACEMENT CHARACTER}", "\N{REPLACEMENT CHARACTER}"
 
 
@@ -133,7 +178,7 @@ def frame_of(templates: Templates, tokenizer: Any, languages: tuple[str, str], k
 
     Raises `InputError` for a chat template that the model does not have.
     """
-    names = {"source_language": language(languages[0]).name, "target_language": language(languages[1]).name}
+    names = _names_of(languages)
     template = getattr(templates, kind) or USUAL
 
     def asked(source: str) -> str:

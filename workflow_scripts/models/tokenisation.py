@@ -7,10 +7,10 @@ instead (`templates`).
 
 import functools
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from workflow_scripts.models.templates import (
     ends_of,
     first_line,
     frame_of,
+    prefix_of,
     read_templates,
     without_masks,
     word_blank,
@@ -33,6 +34,9 @@ from workflow_scripts.models.templates import (
 from workflow_scripts.stage import InputError, in_one_line
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.words import BREAK, MASK, Segment, segment
+
+if TYPE_CHECKING:
+    from workflow_scripts.models.batches import Row
 
 WORD_START = "▁"
 """SentencePiece's mark before the first piece of a word."""
@@ -50,7 +54,7 @@ class Codec:
     fallback: str = ""
     """The language under whose tag texts are read that are in a language without one; such a language is an error if none is named."""
     templates: Templates = field(default_factory=Templates)
-    """How a decoder is asked."""
+    """How a model is asked that has no tags of languages."""
 
     @property
     def form(self) -> Family:
@@ -114,10 +118,31 @@ class Codec:
         """What stands around the source where a decoder is asked: to do the task, or to restore (`kind`)."""
         return frame_of(self.templates, self.tokenizer, languages, kind)
 
+    def prefix(self, languages: tuple[str, str], kind: str = "task") -> list[int]:
+        """The ids that say before a source what is to be done with it, where the model reads and the templates have such a prefix."""
+        return prefix_of(self.templates, self.tokenizer, languages, kind) if self.form.prefixed else []
+
+    def joins(self, languages: tuple[str, str], kind: str = "task") -> "Callable[[Sequence[int], Sequence[int]], Row] | None":
+        """What makes a row of a source and its labels, which are a row as they are where this is None.
+
+        A decoder reads both sides in one (`Frame.row`), and a prefix stands before a source.
+        """
+        if self.form.causal:
+            return self.frame(languages, kind).row
+        before = self.prefix(languages, kind)
+        return (lambda source, labels: ([*before, *source], labels)) if before else None
+
+    @property
+    def own_templates(self) -> Templates | None:
+        """The templates that the model's folder keeps; None of a model that reads none."""
+        has_prefix = self.form.prefixed and (self.templates.prefix or self.templates.restore_prefix)
+        return self.templates if self.form.causal or has_prefix else None
+
     def asked(self, rows: list[list[int]], languages: tuple[str, str]) -> list[list[int]]:
         """Rows of a source's pieces as the model reads them before it writes in the second language."""
         if not self.form.causal:
-            return self.framed(rows, languages[0])
+            before = self.prefix(languages)
+            return [[*before, *row] for row in self.framed(rows, languages[0])]
         frame = self.frame(languages)
         return [frame.prompt(row) for row in rows]
 
@@ -255,6 +280,8 @@ class Codec:
 
 def sentinel_ids(codec: Codec) -> list[int]:
     """The ids of the pieces that stand for spans in the pretraining of T5's kin, in the order in which they are used."""
+    if codec.form.sentinels or not codec.form.sentinel:
+        return [*codec.form.sentinels]
     vocabulary, found = codec.tokenizer.get_vocab(), list[int]()
     while (piece := codec.form.sentinel.format(len(found))) in vocabulary:
         found.append(vocabulary[piece])

@@ -52,14 +52,18 @@ class Trimmed(NamedTuple):
 def trim(network: PreTrainedModel, codec: Codec, text: Iterable[str], folder: Path, prompts: Iterable[str] = ()) -> Trimmed:
     """Cut `network` down in place to the pieces of `text`; the tokenizer of the pieces that are left is written to `folder`.
 
-    `prompts` are further texts, cut as they stand, special tokens included, such as those that a template makes. Raises `InputError` for
-    a tokenizer that keeps its pieces in no `tokenizer.json` (M2M-100's), or reads bytes alone (ByT5's).
+    `prompts` are further texts, cut as they stand, special tokens included, such as those that a template makes. A model that reads bytes
+    (ByT5) stays as it is, and all pieces of the text count as bytes. Raises `InputError` for a tokenizer that keeps its pieces in no
+    `tokenizer.json` (M2M-100's).
     """
+    if codec.form.reads_bytes:
+        print(f"note: {codec.form.title} reads bytes, so there is nothing to trim", flush=True)
+        size = sum(len(line.encode()) for line in text)
+        return Trimmed(codec, {"pieces": size, "in_bytes": size, "unknown": 0})
     if not codec.tokenizer.is_fast:
         raise InputError(f"the tokenizer of {codec.form.title} ({type(codec.tokenizer).__name__}) cannot be trimmed; leave `trim` out")
     used = pieces_used(codec, text, prompts)
-    sentinels = sentinel_ids(codec) if codec.form.sentinel else []
-    kept = pieces_to_keep(codec.tokenizer, {*used.ids, *sentinels, *ids_in_settings(network)})
+    kept = pieces_to_keep(codec.tokenizer, {*used.ids, *sentinel_ids(codec), *ids_in_settings(network)})
     trimmed = replace(codec, tokenizer=trim_tokenizer(codec.tokenizer, kept, folder))
     trim_network(network, kept)
     return Trimmed(trimmed, used.counts)

@@ -15,7 +15,7 @@ from workflow_scripts.config.configuration import Config
 from workflow_scripts.config.experiments import Experiment
 from workflow_scripts.config.phases import Phase
 from workflow_scripts.evidence.trivial import Kind
-from workflow_scripts.models.templates import Templates
+from workflow_scripts.models.templates import Templates, plain
 from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.run.inputs import Wildcards, as_json, plugin_inputs, templates_of, writing_plugins
 from workflow_scripts.run.uses import backbones_used
@@ -189,9 +189,9 @@ def phase_flags(config: Config, w: Wildcards) -> list[str]:
 
 
 def templates_flag(config: Config, w: Wildcards) -> list[str]:
-    """The flag that says how a decoder is asked, where that is not as usual."""
+    """The flag that says how a model is asked, where that is not as usual."""
     used = templates_of(config.experiments[w.experiment])
-    return [] if used in (None, Templates()) else ["--templates", as_json(used)]
+    return [] if used in (None, Templates()) else ["--templates", json.dumps(plain(used), ensure_ascii=False)]
 
 
 def generator_plugin(config: Config, w: Wildcards) -> dict[str, list[str]]:

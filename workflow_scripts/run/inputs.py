@@ -495,14 +495,14 @@ def loaded_for(config: Config, w: Wildcards) -> str:
     vocabulary is cut down and that experiments ask by templates of their own."""
     given = ["--keep-head"] if keeps_head(config, w.backbone) else []
     users = [config.experiments[name] for name in backbone_users(config, w.backbone)] if config.backbones[w.backbone].trim else []
-    own = {template for each in users if (used := templates_of(each)) for template in (used.task, used.restore)}
+    own = {template for each in users if (used := templates_of(each)) for template in used.texts}
     if found := sorted(own - {"", Templates.restore}):
         given += ["--templates", *found]
     return shlex.join(given)
 
 
 def templates_of(experiment: Any) -> Templates | None:
-    """How an experiment asks a decoder: by its own templates, and that of its task; None of one that writes no text."""
+    """How an experiment asks a model: by its own templates, and that of its task; None of one that writes no text."""
     own = getattr(experiment, "templates", None)
     return own and dataclasses.replace(own, task=own.task or task_of(experiment).template)
 

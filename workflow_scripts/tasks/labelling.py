@@ -155,7 +155,7 @@ class WordReader(Reader):
         self.has_decoder = self.codec.form.decoder and parts == "both" and not self.codec.form.encoder_heads
         self.room = self.max_length - sum(self.codec.around)
         form = self.codec.form
-        self.blank = word_blank(self.tokenizer) if form.by_structure or form.causal else ""
+        self.blank = word_blank(self.tokenizer) if form.by_structure or form.causal or form.reads_bytes else ""
         self.unread: set[str] = set()
         """Words that were read as an unknown piece because nothing was left of them."""
         self._pieces: dict[str, list[int]] = {}

@@ -164,7 +164,7 @@ def main(
     sentences may be in the pretraining text. `bitext` and `bitext_dev` are the training and dev text of the corpora that it is pretrained
     on, both sides of each one after the other, with the language as the files' suffix. A continued backbone goes on from the model in
     `start`. With `encoder_will_do` a model may be loaded that has no decoder, to classify with; with `keep_head` it keeps the head that
-    it was pretrained with, so that another backbone can go on from it. `templates` are those by which experiments ask a decoder.
+    it was pretrained with, so that another backbone can go on from it. `templates` are those by which experiments ask the model.
     `minutes` is the job's time, `attempt` its number, `checkpoints` what a killed one goes on from.
     """
     texts = Texts(languages, task_text, held_out, bitext, bitext_dev)
@@ -308,7 +308,8 @@ def fetch(
             if not text:
                 raise InputError("`trim` needs the experiments' text: --task-text and --held-out")
             lines = (line for path in text for line in read_sentences(path))
-            codec, counts = trim(network, codec, lines, Path(folder), rendered(templates, languages) if family.causal else ())
+            asked = rendered(templates, languages, usual=family.causal) if family.causal or family.prefixed else ()
+            codec, counts = trim(network, codec, lines, Path(folder), asked)
         save_model(network, codec.tokenizer, output)
     return {
         "model": settings.model,

@@ -5,7 +5,7 @@ proportion to n^(1/T). With T = 1 each pair comes equally often, with a large T 
 T = 2, Tang et al. (2020, mBART-50) the directions many-to-many, many-to-one and one-to-many.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -19,7 +19,6 @@ from workflow_scripts.training.ragged import Lines, Rows, same_choice
 
 if TYPE_CHECKING:
     from workflow_scripts.models.batches import Row
-    from workflow_scripts.models.templates import Frame
     from workflow_scripts.models.tokenisation import Codec
     from workflow_scripts.training.too_long import Kept, Room
 
@@ -160,10 +159,10 @@ class SampledPairs:
         ways: Sequence[Sequence[tuple[str, str]]],
         temperature: float,
         seed: int,
-        frames: "Mapping[tuple[str, str], Frame]" = MappingProxyType({}),
+        joins: "Mapping[tuple[str, str], Callable[[Sequence[int], Sequence[int]], Row]]" = MappingProxyType({}),
     ):
-        """`corpora` have the pairs, `ways` the directions of each. Of a decoder, `frames` have the template in each direction."""
-        self._frames = frames
+        """`corpora` have the pairs, `ways` the directions of each. `joins` makes a row of a pair in each direction (`Codec.joins`)."""
+        self._joins = joins
         self._corpora, self._ways, self._temperature, self._seed = corpora, ways, temperature, seed
         self._sizes = [len(next(iter(one.read.values()))) for one in corpora]
         self.too_long = [one.about for one in corpora]
@@ -181,11 +180,11 @@ class SampledPairs:
 
     def _row(self, one: Pairs, way: tuple[str, str], pair: int) -> "Row":
         read, labels = one.read[way[0]][pair], one.labels[way[1]][pair]
-        return self._frames[way].row(read, labels) if self._frames else (read, labels)
+        return self._joins[way](read, labels) if self._joins else (read, labels)
 
     def lengths(self, number: int) -> np.ndarray | None:
-        """The pieces of each row, on its longer side, which both directions share; of a decoder its rows tell."""
-        if self._frames:
+        """The pieces of each row, on its longer side, which both directions share; where sides are joined, the rows tell."""
+        if self._joins:
             return None
         chosen = drawn(self._sizes, self._temperature, self._seed, number)
         longer = [self._longer(one) for one in self._corpora]

@@ -66,4 +66,4 @@ def ask(
         "handed_on": handed_on(history, settings),
         "settings": asdict(settings),
     }
-    finish(job, network, codec.tokenizer, history, about, templates=codec.templates if codec.form.causal else None)
+    finish(job, network, codec.tokenizer, history, about, templates=codec.own_templates)

@@ -77,7 +77,7 @@ def finish(
 ) -> None:
     """Write the model, its learning curve (`columns` of `history`), and a report with all that is known `about` the training.
 
-    `mark` is written into the model's folder, where there is something to say of how it writes, and so are the `templates` of a decoder.
+    `mark` is written into the model's folder, where that says how it writes, and so are `templates`, by which it is asked.
     """
     if not is_first_process():
         return

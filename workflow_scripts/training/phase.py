@@ -8,7 +8,7 @@ from typing import Any
 
 from workflow_scripts import plugins, registry
 from workflow_scripts.device import pick_precision
-from workflow_scripts.models.templates import Templates
+from workflow_scripts.models.templates import Templates, plain
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.stage import InputError, is_first_process
 from workflow_scripts.training.adapter import Adapted, adapt, merged, remove_adapter, save_adapter
@@ -54,7 +54,7 @@ def train_phase(
     elif method.train is not Method().train:
         raise InputError("training.packed: is for models that are trained on sentences as they are; leave it out for this phase")
     if templates != Templates():
-        described["templates"] = asdict(templates)
+        described["templates"] = plain(templates)
     if settings.recorded and not settings.packed:
         raise InputError("training.recorded: is for updates of one shape; set packed: true as well, or leave it out")
     with begun(job, describe_phase(described, text, job.start, job.seed, job.from_scratch, ROUNDING_ONLY)) as folder:
@@ -93,7 +93,7 @@ def train_phase(
             "diverged": diverged,
             "settings": asdict(settings),
         }
-        finish(job, network, codec.tokenizer, history, about, mark=method.mark, templates=templates if codec.form.causal else None)
+        finish(job, network, codec.tokenizer, history, about, mark=method.mark, templates=codec.own_templates)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -178,8 +178,8 @@ def translation(block: Pretraining, train_text: Text, dev_text: Text, seed: int,
             for one, some in zip(dev, ways, strict=True)
             for source, target in some
         ]
-        frames = {way: codec.frame(way) for some in ways for way in some} if codec.form.causal else {}
-        return SampledPairs(train, ways, block.temperature, seed, frames), rows
+        joins = {way: joined for some in ways for way in some if (joined := codec.joins(way))}
+        return SampledPairs(train, ways, block.temperature, seed, joins), rows
 
     return Material({path.name: path for path in (*files.values(), plan)}, read)
 

@@ -244,13 +244,11 @@ def aligned_dev(source: Path, target: Path, languages: tuple[str, str], codec: C
 def rows_of(codec: Codec, sides: Sequence[Lines], languages: tuple[str, str], kind: str = "task") -> Rows:
     """The rows of two sides, what is read and the labels: of the task, or of text that is restored (`kind`).
 
-    A decoder reads and writes in one row: its sides are joined by the template (`templates.Frame.row`), and each piece that it reads has
-    a label.
+    A decoder reads and writes in one row: its sides are joined by the template, and each piece that it reads has a label
+    (`Codec.joins`).
     """
-    if not codec.form.causal:
-        return Rows(*sides)
-    frame = codec.frame(languages, kind)
-    return Rows.of(frame.row(read, labels) for read, labels in zip(*sides, strict=True))
+    joined = codec.joins(languages, kind)
+    return Rows.of(itertools.starmap(joined, zip(*sides, strict=True))) if joined else Rows(*sides)
 
 
 T = TypeVar("T")
