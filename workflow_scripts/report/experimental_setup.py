@@ -75,6 +75,8 @@ def written(said: dict[str, Any], translations: bool = False) -> str:
     if "shots" in said:
         shown = f", with {said['shots']} pairs of the training text before each source" if said["shots"] else ""
         parts.append(f"nothing is trained: the model is asked as it is{shown}")
+    if words := said.get("verbalised"):
+        parts.append(f"a label is told by the log probability of its words{_NORMALISED[words['normalised']]}")
     if switch := said.get("switch"):
         parts.append(f"{switch['noise']['rate']:.0%} of the source's words switched by the lexicon")
     if adapter := said.get("adapter"):
@@ -88,6 +90,15 @@ def written(said: dict[str, Any], translations: bool = False) -> str:
         listed = ", ".join(f"{share:.1%} of the {language(code).name} text" for code, share in shares.items())
         parts.append(f"pieces that the vocabulary lacks: {listed}")
     return "; ".join([*parts, *too_long(said)])
+
+
+_NORMALISED = {
+    "none": "",
+    "bytes": " by byte",
+    "pieces": " by piece",
+    "prior": ", less that which they have without a text",
+}
+"""What becomes of the sum of log probabilities (`verbalised.normalised`), in words."""
 
 
 def too_long(said: dict[str, Any]) -> list[str]:

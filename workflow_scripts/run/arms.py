@@ -432,4 +432,6 @@ def finetuning_settings(config: Config, w: Wildcards) -> str:
     # not named where nothing is switched, but of heads that could be before, so that their models are not trained anew
     if (switching := _switching(config, w)) or "switch_while_finetuning" in chosen:
         data["codeswitch"] = dataclasses.asdict(switching) if switching else None
+    if (phase := phase_of(config, w, "finetune")).untrained:
+        data |= {"epochs": 1, "shots": phase.shots, "verbalised": dataclasses.asdict(experiment.verbalised)}
     return json.dumps({**data, experiment.head: chosen}, ensure_ascii=False)

@@ -27,7 +27,7 @@ from workflow_scripts.names import instead
 from workflow_scripts.run import analyses
 from workflow_scripts.run.uses import backbones_used, data_file, data_used, translators
 from workflow_scripts.stage import InputError, resource
-from workflow_scripts.tasks import crosslingual, translation
+from workflow_scripts.tasks import crosslingual, translation, verbalised
 from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.tasks.experiment import (
     arm_phases,
@@ -40,6 +40,7 @@ from workflow_scripts.tasks.experiment import (
     lexicon_corpus,
     lexicons_used,
     needs_decoder,
+    phases_of,
     seeds_of,
     texts_read,
     trains,
@@ -496,9 +497,20 @@ def loaded_for(config: Config, w: Wildcards) -> str:
     given = ["--keep-head"] if keeps_head(config, w.backbone) else []
     users = [config.experiments[name] for name in backbone_users(config, w.backbone)] if config.backbones[w.backbone].trim else []
     own = {template for each in users if (used := templates_of(each)) for template in used.texts}
+    own |= {
+        text
+        for each in users
+        if asks_for_labels(config, each)
+        for text in verbalised.texts(each.verbalised, config.labelled[each.corpus].labels)
+    }
     if found := sorted(own - {"", Templates.restore}):
         given += ["--templates", *found]
     return shlex.join(given)
+
+
+def asks_for_labels(config: Config, experiment: Any) -> bool:
+    """Whether an arm of an experiment asks a decoder for labels without training it."""
+    return any(phase.untrained for _, phase in phases_of(config, experiment)) and hasattr(experiment, "verbalised")
 
 
 def templates_of(experiment: Any) -> Templates | None:

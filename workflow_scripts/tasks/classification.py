@@ -87,6 +87,7 @@ CLASSIFICATION = head_task(
     label="classification",
     about="Classification of texts, or pairs of texts: finetuned in one language, tested in others.",
     answers="labels",
+    asked=True,
     reader=lambda folder, settings, language: Reader(folder, settings.max_length, language),
     network=load_text_head,
     predictions=predictions,

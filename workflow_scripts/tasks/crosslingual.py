@@ -17,8 +17,10 @@ from workflow_scripts.config.configuration import Config, LexiconStages
 from workflow_scripts.config.experiments import Experiment
 from workflow_scripts.config.phases import Phase
 from workflow_scripts.entry_names import Named
+from workflow_scripts.errors import InputError
 from workflow_scripts.evidence.average import AVERAGE
 from workflow_scripts.names import undefined
+from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.tasks.experiment import (
     Trained,
     arms_of,
@@ -39,6 +41,7 @@ from workflow_scripts.tasks.experiment import (
     shared_problems,
 )
 from workflow_scripts.tasks.translation import learnt_sources, translations
+from workflow_scripts.tasks.verbalised import words_of
 from workflow_scripts.text.languages import unknown_language
 from workflow_scripts.training.choice import Choice
 
@@ -234,7 +237,9 @@ def problems(config: Config, name: str, unit: str) -> Iterator[str]:
     key, head = experiment.head, getattr(experiment, experiment.head)
     yield from shared_problems(config, name)
     for arm, phase in phases_of(config, experiment):
-        if phase.data == "task" and phase.epochs is None:
+        if phase.untrained:
+            yield from _asking_problems(config, name, arm)
+        elif phase.data == "task" and phase.epochs is None:
             yield (
                 f"arms.{arm}: {where}, a {experiment.task}, counts epochs and not updates; give it an arm with "
                 f"`- {{data: task, epochs: 3}}`, and name that in run.arms, or in {where}.arms where other experiments have other arms"
@@ -249,6 +254,22 @@ def problems(config: Config, name: str, unit: str) -> Iterator[str]:
     if getattr(head, "switch_while_finetuning", False):
         switched.append(f"{where}.{key}.switch_while_finetuning")
     yield from text_problems(config, name, unit, {f"{where}.{key}": head.max_length}, switched)
+
+
+def _asking_problems(config: Config, name: str, arm: str) -> Iterator[str]:
+    """What is wrong with an arm that asks a model for labels without training it."""
+    where, experiment = f"experiments.{name}", config.experiments[name]
+    if not task_of(experiment).asked:  # type: ignore[attr-defined]
+        known = ", ".join(each for each, entry in registry.entries("task").items() if entry.has_head and entry.asked)
+        yield (
+            f"arms.{arm}: trains nothing, but {where}, a {experiment.task}, needs a head that is finetuned; those that ask a decoder for "
+            f"labels: {known}. Leave it out of {where}.arms"
+        )
+    elif experiment.corpus in config.labelled:
+        try:
+            words_of(config.labelled[experiment.corpus].labels, experiment.verbalised)
+        except InputError as error:
+            yield f"{where}.{error}"
 
 
 def translations_problems(config: Config, name: str) -> Iterator[str]:

@@ -19,6 +19,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, get_type_hints
 
 import numpy as np
@@ -42,6 +43,7 @@ from workflow_scripts.tasks.entry import Measure, Parts, Task, register_task, ta
 from workflow_scripts.tasks.finetuning import Batches, FinetuneSettings, Prepared, finetune_head, mean_of, some_of, with_choice
 from workflow_scripts.tasks.head_settings import HeadSettings
 from workflow_scripts.tasks.heads import Reader, label_scores, summed_loss
+from workflow_scripts.tasks.verbalised import Asked, Verbalised, ask, asked_in, opened, scored, ties
 from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.text.words import count_words
@@ -83,6 +85,8 @@ class Answered(NamedTuple):
     """What the head gave, if the task writes it out."""
     error: Callable[[], float] | None = None
     """The error on the dev set, where it is not 1 − the score that the counts make."""
+    said: Mapping[str, Any] = MappingProxyType({})
+    """What `scores.json` says of how the answers were found."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,6 +106,8 @@ class HeadTask(Task):
     """What `finetune_settings` calls the labels; empty where the text has no list of them."""
     cut: bool = False
     """Whether an example that is too long becomes several rows."""
+    asked: bool = False
+    """Whether a decoder can be asked for its labels as it is, by the likelihood of their words (`verbalised`)."""
     baseline_learns: bool = False
     """Whether the trivial baseline is learnt from the training text."""
     reader: Callable[[Path, Any, str], Reader]
@@ -175,6 +181,7 @@ def head_task(
     more_problems: Callable[[Config, str], Iterator[str]] = lambda config, name: iter(()),
     parts: Parts | None = None,
     templates: tuple[str, ...] = (),
+    asked: bool = False,
     **more: Any,
 ) -> HeadTask:
     """Register a task with a head, and return its entry; `more` are other fields of it.
@@ -191,6 +198,7 @@ def head_task(
         more_problems: Problems of an experiment besides those that any has.
         parts: Those of the report that differ from `PARTS`, or come after them.
         templates: Folders of templates that go before those of all such tasks.
+        asked: See `HeadTask`.
     """
     key = name.replace("-", "_")
     called = "".join(word.capitalize() for word in key.split("_"))
@@ -202,13 +210,20 @@ def head_task(
 
     told: list[Any] = [(named, list[str])] if named else []
     told.append((key, settings, field(default_factory=settings)))
-    others = [(each, kind, field(default=default)) for each, (kind, default) in (more_told or {}).items()]
+    in_words = {"shots": (int | None, None), "verbalised": (Verbalised | None, None)} if asked else {}
+    others = [(each, kind, field(default=default)) for each, (kind, default) in {**(more_told or {}), **in_words}.items()]
     task: Any = Annotated[Literal[name], Field(description="What is finetuned for.")]
     tests: Any = Annotated[Significance, Field(description="Tests of significance.")]
     head: Any = Annotated[settings, Field(description="Settings of finetuning; the epochs stand in the arms.")]
+    words: Any = Annotated[Verbalised, Field(description="How arms that train nothing ask a decoder for a label.")]
     experiment = make_dataclass(
         f"{called}Experiment",
-        [("task", task), (key, head, field(default_factory=settings)), ("scores", tests, field(default_factory=Significance))],
+        [
+            ("task", task),
+            (key, head, field(default_factory=settings)),
+            ("scores", tests, field(default_factory=Significance)),
+            *([("verbalised", words, field(default_factory=Verbalised))] if asked else []),
+        ],
         bases=(crosslingual.Finetuned,),
         namespace={"head": key, "__doc__": about},
         kw_only=True,
@@ -223,6 +238,7 @@ def head_task(
         finetuning=settings,
         named=named,
         unit=unit,
+        asked=asked,
         answers=answers,
         text="labelled",
         length="epochs",
@@ -300,8 +316,13 @@ def finetune(
 ) -> None:
     """Finetune a model for a task; see `Job` and `finetune_head`.
 
-    `lexicons`, one for each language of `into`, switch words of the first table where `settings` has a `codeswitch`.
+    `lexicons`, one for each language of `into`, switch words of the first table where `settings` has a `codeswitch`. Where it has `shots`,
+    nothing is trained, and a decoder is asked as it is (`verbalised`).
     """
+    if task.asked and settings.shots is not None:
+        labels = task.labels_in(settings)
+        tables = [(task.read(path, labels), code) for path, code in zip(dev, settings.dev_languages, strict=True)]
+        return ask(job, task.read(train[0], labels), tables, labels, settings, getattr(settings, task.key))
 
     def prepared(job: Job, train: tuple[Path, ...], dev: tuple[Path, ...], settings: FinetuneSettings) -> Prepared:
         return prepare(task, job, train, dev, settings, lexicons, into)
@@ -374,16 +395,22 @@ def predict(
         raise InputError(f"--train: is missing; the trivial baseline of {task.name} is learnt from the table of the training text")
     if threads:
         torch.set_num_threads(threads)
-    reader = task.reader(model, settings, "")
-    network = task.network(model, None, settings, 0, False).to(pick_device(settings.device))
-    own = [network.config.id2label[number] for number in range(network.config.num_labels)] if task.named and not labels else [*labels]
-    parts = [part_of(reader, task.read(path, own), code, own) for path, code in zip(examples, languages, strict=True)]
-    about = About(settings, own, task.read(train, own) if train else [])
-    found = task.predictions(network, reader, parts, pick_precision(settings.precision, network.device), about)
+    if asked := asked_in(model):
+        own, reader = asked.labels, None
+        parts = [Part(task.read(path, own), code, [], []) for path, code in zip(examples, languages, strict=True)]
+        about = About(settings, own)
+        found = in_words(model, asked, parts, settings)
+    else:
+        reader = task.reader(model, settings, "")
+        network = task.network(model, None, settings, 0, False).to(pick_device(settings.device))
+        own = [network.config.id2label[number] for number in range(network.config.num_labels)] if task.named and not labels else [*labels]
+        parts = [part_of(reader, task.read(path, own), code, own) for path, code in zip(examples, languages, strict=True)]
+        about = About(settings, own, task.read(train, own) if train else [])
+        found = task.predictions(network, reader, parts, pick_precision(settings.precision, network.device), about)
     for name, part, answered in zip(testsets, parts, found, strict=True):
         path = folder / f"{name}.hyp"
         write_lines(path, map(task.line, part.examples, answered.given))
-        more = task.beside(folder / name, part, answered, reader, about)
+        more = {**task.beside(folder / name, part, answered, reader, about), **answered.said}
         scores = task.score(part.examples, answered.given, part.language, about)
         for metric in [registry.entry("label_metric", each) for each in metrics]:
             counts = counts_of(task, metric, part.examples, answered.given, part.language, own)
@@ -439,6 +466,20 @@ def counts_of(
     """What a metric counts in each of the examples (examples × counts)."""
     both = [task.compared(example, answer) for example, answer in zip(examples, given, strict=True)]
     return label_metric.counted(metric, [truth for truth, _ in both], [answer for _, answer in both], labels, code)
+
+
+def in_words(model: Path, asked: Asked, parts: list[Part], settings: Any) -> list[Answered]:
+    """The labels of all parts by the likelihood of their words (`verbalised`)."""
+    codec, network = opened(model, settings)
+
+    def answered(part: Part) -> Answered:
+        found = scored(network, codec, asked, part.examples, part.language, settings.precision)
+        truth = torch.tensor([asked.labels.index(example.label) for example in part.examples])
+        given = [asked.labels[number] for number in found.argmax(dim=1).tolist()]
+        said = {"ties": ties(found), "normalised": asked.told.normalised}
+        return Answered(given, lambda: float(torch.nn.functional.cross_entropy(found, truth)), found, said=said)
+
+    return [*map(answered, parts)]
 
 
 # ---------------------------------------------------------------------------------------------

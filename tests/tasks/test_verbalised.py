@@ -1,0 +1,140 @@
+"""A decoder tells labels by the likelihood of their words, without training."""
+
+import json
+
+import pytest
+import torch
+from tiny_decoders import small_decoder
+from tiny_models import small_model
+
+from workflow_scripts.models.likelihood import log_probabilities
+from workflow_scripts.models.networks import load_network
+from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.tasks.classification import CLASSIFICATION, Classification, finetune, predict
+from workflow_scripts.tasks.verbalised import Asked, Verbalised, asked_in, scored, ties, words_of
+from workflow_scripts.text.examples import Example
+from workflow_scripts.text.files import read_lines
+from workflow_scripts.training.job import Job
+
+LABELS = ["Writer", "Calc", "Impress"]
+LINES = [
+    "Writer\tOpen the text document.\t",
+    "Calc\tThe sum of the cells.\t",
+    "Impress\tShow the next slide.\t",
+    "Calc\tA sheet has rows.\t",
+]
+TOLD = Verbalised(template="{language}: {text}\nAbout:", words={"Writer": "texts", "Calc": "tables"})
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return small_decoder(tmp_path_factory.mktemp("decoder"), "gemma3_text", chat=True)
+
+
+def asked(model, out, told=None, **changes):
+    """An arm that asks the model, and its answers to four texts in English and in German."""
+    (out / "table.tsv").write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
+    settings = CLASSIFICATION.told(
+        language="en", labels=LABELS, epochs=1, classification=Classification(max_length=40), shots=changes.pop("shots", 0), verbalised=told
+    )
+    job = Job(model, *(out / name for name in ("model", "curve.tsv", "training.json", "checkpoints")), **changes)
+    finetune(job, train=(out / "table.tsv",), dev=(out / "table.tsv",), settings=settings)
+    two = {"testsets": ("en", "de"), "languages": ("en", "de"), "labels": tuple(LABELS)}
+    predict(out / "model", (out / "table.tsv",) * 2, out / "predictions", **two)
+    return read_json(out / "training.json")
+
+
+def test_an_arm_that_trains_nothing_answers_with_the_likeliest_words(model, tmp_path):
+    report = asked(model, tmp_path, TOLD)
+    assert report["shots"] == 0 and report["updates"] == {"planned": 0, "made": 0} and report["verbalised"]["normalised"] == "none"
+    codec, network = load_codec(model), load_network(model, "text", dropout=0.0, attention_dropout=0.0, seed=0).eval()
+    assert all(
+        torch.equal(a, b) for a, b in zip(network.state_dict().values(), whole(tmp_path / "model").state_dict().values(), strict=True)
+    )
+    words = codec.pieces(codec.behind_blank(["texts", "tables", "Impress"]), 100)
+    for code, name in (("en", "English"), ("de", "German")):
+        prompts = [codec.tokenizer(f"{name}: {line.split('\t')[1]}\nAbout:")["input_ids"] for line in LINES]
+        best = log_probabilities(network, codec, prompts, words).argmax(dim=1).tolist()
+        assert list(read_lines(tmp_path / f"predictions/{code}.hyp")) == [LABELS[number] for number in best]
+        scores = read_json(tmp_path / f"predictions/{code}.scores.json")
+        assert scores["ties"] == 0 and scores["normalised"] == "none" and scores["examples"] == 4
+    shares = [line.split("\t") for line in read_lines(tmp_path / "predictions/en.probabilities.tsv")]
+    assert shares[0] == LABELS and all(sum(map(float, row)) == pytest.approx(1, abs=1e-3) for row in shares[1:])
+    assert float(list(read_lines(tmp_path / "curve.tsv"))[1].split("\t")[-1]) == pytest.approx(
+        report["handed_on"]["dev_accuracy"], abs=1e-3
+    )
+
+
+def whole(folder):
+    return load_network(folder, "text", dropout=0.0, attention_dropout=0.0, seed=0)
+
+
+def test_examples_are_drawn_by_the_seed_and_stand_before_the_text(model, tmp_path):
+    found = {}
+    for name, seed in (("one", 1), ("again", 1), ("other", 2)):
+        (tmp_path / name).mkdir()
+        found[name] = asked(model, tmp_path / name, TOLD, shots=2, seed=seed)["lines"]
+    assert found["one"] == found["again"] and len(found["one"]) == 2 and found["one"] != found["other"]
+    how = asked_in(tmp_path / "one/model")
+    first = LINES[found["one"][0] - 1].split("\t")
+    assert how.shots[0] == (f"English: {first[1]}\nAbout:", TOLD.words.get(first[0], first[0]))
+
+
+@pytest.mark.parametrize("chat", [False, True])
+def test_normalisation_is_what_it_says(model, chat):
+    codec, network = load_codec(model), whole(model)
+    examples = [Example("Calc", "The sum of the cells.", "")]
+
+    def found(normalised):
+        return scored(network, codec, Asked(LABELS, Verbalised(normalised=normalised, chat=chat), [], 100), examples, "en")
+
+    plain = found("none")
+    assert torch.allclose(found("bytes"), plain / torch.tensor([6, 4, 7]))
+    pieces = [len(ids) for ids in codec.pieces(LABELS if chat else codec.behind_blank(LABELS), 100)]
+    assert torch.allclose(found("pieces"), plain / torch.tensor(pieces))
+    nothing = scored(network, codec, Asked(LABELS, Verbalised(chat=chat), [], 100), [Example("Calc", "", "")], "en")
+    assert torch.allclose(found("prior"), plain - nothing, atol=1e-4)
+
+
+def test_long_texts_are_cut_and_their_template_is_not(model):
+    codec, network = load_codec(model), whole(model)
+    long = [Example("Calc", "The sum of the cells. " * times, "") for times in (40, 80)]
+    found = scored(network, codec, Asked(LABELS, Verbalised(), [], 12), long, "en")
+    assert torch.allclose(found[0], found[1])
+
+
+def test_ties_are_counted():
+    assert ties(torch.tensor([[-1.0, -1.0, -2.0], [-1.0, -3.0, -3.0]])) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ({"Draw": "x"}, "there is no label 'Draw'"),
+        ({"Calc": "Writ"}, "'Writ' of the label 'Calc' begins the words of 'Writer'"),
+        ({"Calc": "Writer"}, "begins the words of 'Writer'"),
+        ({"Calc": " "}, "label 'Calc' has no words"),
+    ],
+)
+def test_words_that_cannot_tell_labels_apart_are_refused(words, said):
+    with pytest.raises(InputError, match=said):
+        words_of(LABELS, Verbalised(words=words))
+
+
+@pytest.mark.parametrize(("template", "said"), [("Label:", "has no {text}"), ("{source}", "there is no {source}"), ("{", "cannot be read")])
+def test_a_template_without_the_text_is_refused(template, said):
+    with pytest.raises(InputError, match=said):
+        Verbalised(template=template)
+
+
+def test_a_model_that_is_no_decoder_is_refused(tmp_path):
+    with pytest.raises(InputError, match=r"is a model of the family mBART; labels are told by their likelihood by decoders alone"):
+        asked(small_model(tmp_path), tmp_path)
+
+
+def test_the_folder_says_how_the_model_is_asked(model, tmp_path):
+    asked(model, tmp_path, TOLD)
+    said = json.loads((tmp_path / "model/verbalised.json").read_text(encoding="utf-8"))
+    assert said["labels"] == LABELS and said["told"]["words"] == TOLD.words and said["max_length"] == 40
+    assert asked_in(model) is None

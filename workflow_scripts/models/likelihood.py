@@ -1,0 +1,66 @@
+"""likelihood: how likely a decoder finds each of some answers behind a prompt.
+
+A prompt is read once, whatever number of answers there is: what the layers keep of it (keys and values) serves them all. Rows of prompts
+are filled up before their beginning, as where text is written.
+"""
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from workflow_scripts.device import without_gradients
+from workflow_scripts.models.search import padded_batches
+from workflow_scripts.models.tokenisation import Codec
+
+AT_ONCE = 256
+"""Answers behind prompts that are scored at once: each has a number for every piece of the vocabulary."""
+
+
+@without_gradients
+def log_probabilities(
+    network: Any, codec: Codec, prompts: Sequence[Sequence[int]], answers: Sequence[Sequence[int]], tokens: int = 4_096
+) -> torch.Tensor:
+    """The sum of the log probabilities of the pieces of each answer behind each prompt, in nats (prompts × answers, float32).
+
+    No answer has an end: what stands behind it is not asked. So many `tokens` of prompts, padding included, are read at once.
+    """
+    network.eval()
+    found = torch.empty(len(prompts), len(answers))
+    longest = max(map(len, answers))
+    labels = torch.full((len(answers), longest), -1)
+    for row, answer in zip(labels, answers, strict=True):
+        row[: len(answer)] = torch.tensor([*answer])
+    labels, number = labels.to(network.device), max(1, AT_ONCE // len(answers))
+    for chosen, batch in padded_batches(prompts, tokens, codec, network.device):
+        for start in range(0, len(chosen), number):
+            part = {name: tensor[start : start + number] for name, tensor in batch.items()}
+            found[chosen[start : start + number]] = _scored(network, labels, **part).cpu()
+    return found
+
+
+def _scored(network: Any, labels: torch.Tensor, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+    """The scores of some prompts (prompts × answers). `labels` (answers × longest) are −1 behind the end of an answer."""
+    prompts, (answers, longest) = len(input_ids), labels.shape
+    places = (attention_mask.cumsum(dim=1) - 1).clamp(min=0)
+    last = {"logits_to_keep": 1} if network._supports_logits_to_keep() else {}
+    given = {"input_ids": input_ids, "attention_mask": attention_mask, **_positions(network, places)}
+    read = network(**given, **last, use_cache=longest > 1)
+    logits = read.logits[:, -1:].float().log_softmax(dim=-1).repeat_interleave(answers, dim=0)
+    pieces = labels.repeat(prompts, 1)
+    if longest > 1:
+        read.past_key_values.batch_repeat_interleave(answers)
+        before = attention_mask.repeat_interleave(answers, dim=0)
+        behind = places[:, -1].repeat_interleave(answers)[:, None] + 1 + torch.arange(longest - 1, device=places.device)
+        seen = torch.cat([before, before.new_ones(len(before), longest - 1)], dim=1)
+        given = {"input_ids": pieces[:, :-1].clamp(min=0), "attention_mask": seen, **_positions(network, behind)}
+        more = network(**given, past_key_values=read.past_key_values, use_cache=True).logits.float().log_softmax(dim=-1)
+        logits = torch.cat([logits, more], dim=1)
+    each = logits.gather(2, pieces.clamp(min=0)[..., None])[..., 0].masked_fill(pieces < 0, 0.0)
+    return each.sum(dim=1).view(prompts, answers)
+
+
+def _positions(network: Any, places: torch.Tensor) -> dict[str, torch.Tensor]:
+    """Positions, of a network that takes them; BLOOM counts by its mask."""
+    return {"position_ids": places} if "position_ids" in inspect.signature(network.forward).parameters else {}

@@ -1,0 +1,221 @@
+"""verbalised: a decoder is asked for the label of a text, without a head and without training.
+
+A prompt has the text, and each label is told in words. The answer is the label whose words the model finds the likeliest behind the prompt,
+by the sum of the log probabilities of their pieces (`Verbalised.normalised` divides it, or takes off what they have without a text). Of
+labels that are equally likely the first in the text's list is the answer, and such ties are counted.
+
+An arm that does so, `prompted: []` or `five: [{data: task, shots: 5}]`, writes the model as it is. Its folder has the prompt, the words and
+the examples (`FILE`), so that whatever predicts with it asks in the same way.
+"""
+
+from __future__ import annotations
+
+import json
+import string
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+
+from workflow_scripts.device import pick_device, pick_precision, reading_in
+from workflow_scripts.errors import InputError
+from workflow_scripts.models.batches import tokens_at_once
+from workflow_scripts.models.likelihood import log_probabilities
+from workflow_scripts.models.networks import load_network
+from workflow_scripts.models.templates import Templates
+from workflow_scripts.models.tokenisation import Codec, load_codec
+from workflow_scripts.stage import is_first_process
+from workflow_scripts.text.examples import Example
+from workflow_scripts.text.languages import language
+from workflow_scripts.training.job import Job, finish
+
+FILE = "verbalised.json"
+"""The file in a model's folder that says how it is asked for labels."""
+PLACES = ("text", "pair", "language")
+_OF_TEXTS, _OF_PAIRS = "{text}\nLabel:", "{text}\n{pair}\nLabel:"
+
+
+@dataclass
+class Verbalised:
+    """How a decoder is asked for a label in an arm that trains nothing."""
+
+    template: str = ""
+    """What stands before the label. Places for `{text}`, `{pair}`, the second text of a pair, and `{language}`, the English name of their
+    language. By default the text, or both in a line each, and in a new line `Label:`."""
+    words: dict[str, str] = field(default_factory=dict)
+    """Label → the words that stand for it; labels that are not named stand for themselves."""
+    normalised: Literal["none", "bytes", "pieces", "prior"] = "none"
+    """What becomes of the sum of the log probabilities. `bytes` and `pieces`: it is divided by the number of bytes or pieces of the words,
+    as it is the lower the longer they are. `prior`: what the words have behind the template without a text is taken off."""
+    chat: bool = False
+    """Whether the template is the user's turn in the model's own chat template."""
+
+    def __post_init__(self) -> None:
+        if self.template:
+            check_template(self.template)
+
+
+def check_template(template: str) -> None:
+    """Raise `InputError` for a template without `{text}`, or with a place that there is not."""
+    try:
+        places = [place for _, place, _, _ in string.Formatter().parse(template) if place is not None]
+    except ValueError as error:
+        raise InputError(f"verbalised.template: {template!r} cannot be read ({error}); write {{{{ and }}}} for braces of its own") from None
+    if unknown := [place for place in places if place not in PLACES]:
+        raise InputError(f"verbalised.template: there is no {{{unknown[0]}}}; it has {', '.join(f'{{{one}}}' for one in PLACES)}")
+    if "text" not in places:
+        raise InputError(f"verbalised.template: {template!r} has no {{text}}, so the model would not see what it is to label")
+
+
+def words_of(labels: Sequence[str], told: Verbalised) -> list[str]:
+    """The words of each label. Raises `InputError` for words of a label that there is not, and for words that begin those of another.
+
+    Such a label would always be at least as likely as the other.
+    """
+    if unknown := [label for label in told.words if label not in labels]:
+        raise InputError(f"verbalised.words: there is no label {unknown[0]!r}; the labels are {', '.join(labels)}")
+    words = [told.words.get(label, label) for label in labels]
+    for label, own in zip(labels, words, strict=True):
+        if not own.strip():
+            raise InputError(f"verbalised.words: label {label!r} has no words")
+        if longer := [other for other, theirs in zip(labels, words, strict=True) if other != label and theirs.startswith(own)]:
+            raise InputError(
+                f"verbalised.words: {own!r} of the label {label!r} begins the words of {longer[0]!r}, which could never be likelier; give "
+                "one of them other words"
+            )
+    return words
+
+
+def texts(told: Verbalised, labels: Sequence[str]) -> list[str]:
+    """The prompt and the words, as `templates.rendered` takes them: a vocabulary that is cut down keeps their pieces."""
+    prompt = (told.template or _OF_PAIRS).format(text="{source}", pair="{source}", language="{source_language}")
+    words = (told.words.get(label, label).replace("{", "{{").replace("}", "}}") for label in labels)
+    return [prompt, *(f"{{source}} {word}" for word in words)]
+
+
+class Asked(NamedTuple):
+    """How a model is asked, as its folder says."""
+
+    labels: list[str]
+    told: Verbalised
+    shots: list[tuple[str, str]]
+    """Prompts with the words of their labels, that stand before the text."""
+    max_length: int
+    """Longer texts are cut to so many pieces."""
+
+
+def write_asked(asked: Asked, folder: Path) -> None:
+    """Write into a model's folder how it is asked."""
+    said = {**asked._asdict(), "told": asdict(asked.told)}
+    (folder / FILE).write_text(json.dumps(said, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def asked_in(folder: Path) -> Asked | None:
+    """How the model in a folder is asked for labels; None of one that has a head."""
+    if not (folder / FILE).is_file():
+        return None
+    said = json.loads((folder / FILE).read_text(encoding="utf-8"))
+    shots = [(prompt, words) for prompt, words in said["shots"]]
+    return Asked(said["labels"], Verbalised(**said["told"]), shots, said["max_length"])
+
+
+# ---------------------------------------------------------------------------------------------
+# the arm
+
+
+def ask(job: Job, examples: list[Example], dev: list[tuple[list[Example], str]], labels: list[str], settings: Any, head: Any) -> None:
+    """Write the model as it is, with how it is asked, and measure it on the `dev` sets, examples with their language.
+
+    `settings` say how many of the training `examples` stand before each text, drawn by the seed, and `head` how long texts may be, and
+    where it is computed. Raises `InputError` for a model that is no decoder, and as `words_of` does.
+    """
+    told, code = settings.verbalised or Verbalised(), settings.language
+    words = dict(zip(labels, words_of(labels, told), strict=True))
+    chosen = np.random.default_rng(job.seed).permutation(len(examples))[: settings.shots].tolist()
+    shots = [(prompt_of(examples[at], code, told), words[examples[at].label]) for at in chosen]
+    asked = Asked(labels, told, shots, head.max_length)
+    codec, network = opened(job.start, head)
+    begun = time.perf_counter()
+    found = [scored(network, codec, asked, some, code, head.precision) for some, code in dev]
+    truth = [torch.tensor([labels.index(one.label) for one in some]) for some, _ in dev]
+    losses = [float(torch.nn.functional.cross_entropy(one, true)) for one, true in zip(found, truth, strict=True)]
+    right = [float((one.argmax(dim=1) == true).float().mean()) for one, true in zip(found, truth, strict=True)]
+    measured = {"dev_loss": float(np.mean(losses)), "dev_accuracy": float(np.mean(right))}
+    look = {"step": 0, "seconds": round(time.perf_counter() - begun, 2), "eval_loss": measured["dev_loss"], **measured}
+    about = {
+        "languages": [code],
+        "dev_languages": [code for _, code in dev],
+        "rows": len(examples),
+        "precision": pick_precision(head.precision, network.device),
+        "updates": {"planned": 0, "made": 0},
+        "handed_on": {"updates": [0], **measured},
+        "shots": len(shots),
+        "lines": [at + 1 for at in chosen],
+        "verbalised": asdict(told),
+        "settings": asdict(settings),
+    }
+    finish(job, network, codec.tokenizer, [look], about, ("update", "seconds", "loss", "learning_rate", *measured))
+    if is_first_process():
+        write_asked(asked, job.model)
+
+
+def opened(folder: Path, head: Any) -> tuple[Codec, Any]:
+    """The tokenizer and the network of a decoder, on the device of the settings; raises `InputError` for another model."""
+    codec = load_codec(folder)
+    if not codec.form.causal:
+        raise InputError(
+            f"{folder}: is a model of the family {codec.form.title}; labels are told by their likelihood by decoders alone. Give the arm "
+            "epochs, so that a head is finetuned, or take a decoder"
+        )
+    network: Any = load_network(folder, "text", dropout=0.0, attention_dropout=0.0, seed=0, new_head=False)
+    return codec, network.to(pick_device(head.device))
+
+
+# ---------------------------------------------------------------------------------------------
+# prompts and scores
+
+
+def prompt_of(example: Example, code: str, told: Verbalised) -> str:
+    """The template with an example in it."""
+    template = told.template or (_OF_PAIRS if example.pair else _OF_TEXTS)
+    return template.format(text=example.text, pair=example.pair, language=language(code).name)
+
+
+def scored(network: Any, codec: Codec, asked: Asked, examples: Sequence[Example], code: str, precision: str = "float32") -> torch.Tensor:
+    """How likely the words of each label are behind each example (examples × labels), normalised as `asked` says."""
+    words = words_of(asked.labels, asked.told)
+    # in a chat the answer is a turn of its own
+    codec.templates = Templates(task="{source}", chat=asked.told.chat, examples=asked.shots)
+    frame = codec.frame((code, code))
+    answers = codec.pieces(codec.behind_blank(words, answers=True), 1 << 30)
+    shortened = [example._replace(text=cut(codec, example.text, asked), pair=cut(codec, example.pair, asked)) for example in examples]
+    lines = [prompt_of(example, code, asked.told) for example in shortened]
+    without = prompt_of(Example("", "", " " if examples and examples[0].pair else ""), code, asked.told)
+    prior = asked.told.normalised == "prior"
+    prompts = [frame.prompt(ids) for ids in codec.pieces([*lines, *([without] if prior else [])], 1 << 30)]
+    with reading_in(pick_precision(precision, network.device), network.device):
+        found = log_probabilities(network, codec, prompts, answers, tokens_at_once(network.device))
+    if prior:
+        return found[:-1] - found[-1]
+    sizes = {"none": [1] * len(words), "bytes": [len(one.encode()) for one in words], "pieces": [*map(len, answers)]}
+    return found / torch.tensor(sizes[asked.told.normalised])
+
+
+def cut(codec: Codec, text: str, asked: Asked) -> str:
+    """A text of no more pieces than may be read."""
+    (ids,) = codec.pieces([text], 1 << 30)
+    return (
+        text
+        if len(ids) <= asked.max_length
+        else codec.tokenizer.decode(ids[: asked.max_length], clean_up_tokenization_spaces=False).strip()
+    )
+
+
+def ties(found: torch.Tensor) -> int:
+    """The examples of which two labels are equally likely, and none is likelier."""
+    best = found.topk(2, dim=1).values
+    return int((best[:, 0] == best[:, 1]).sum())
