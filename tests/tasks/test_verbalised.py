@@ -54,7 +54,8 @@ def test_an_arm_that_trains_nothing_answers_with_the_likeliest_words(model, tmp_
     )
     words = codec.pieces(codec.behind_blank(["texts", "tables", "Impress"]), 100)
     for code, name in (("en", "English"), ("de", "German")):
-        prompts = [codec.tokenizer(f"{name}: {line.split('\t')[1]}\nAbout:")["input_ids"] for line in LINES]
+        texts = [line.split("\t")[1] for line in LINES]
+        prompts = [codec.tokenizer(f"{name}: {text}\nAbout:")["input_ids"] for text in texts]
         best = log_probabilities(network, codec, prompts, words).argmax(dim=1).tolist()
         assert list(read_lines(tmp_path / f"predictions/{code}.hyp")) == [LABELS[number] for number in best]
         scores = read_json(tmp_path / f"predictions/{code}.scores.json")
@@ -113,7 +114,7 @@ def test_ties_are_counted():
     [
         ({"Draw": "x"}, "there is no label 'Draw'"),
         ({"Calc": "Writ"}, "'Writ' of the label 'Calc' begins the words of 'Writer'"),
-        ({"Calc": "Writer"}, "begins the words of 'Writer'"),
+        ({"Calc": "Writer"}, "'Writer' of the label 'Writer' begins the words of 'Calc'"),
         ({"Calc": " "}, "label 'Calc' has no words"),
     ],
 )
