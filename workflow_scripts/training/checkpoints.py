@@ -238,7 +238,10 @@ def prune(folder: Path, history: list[dict], which: str, count: int, by: str = "
 
 
 def average_weights(network: "PreTrainedModel", files: list[Path]) -> None:
-    """Load the mean of several checkpoints into `network`, one array at a time; names that only one side has stay as they are."""
+    """Load the mean of several checkpoints into `network`, one array at a time; names that only one side has stay as they are.
+
+    Weights that are shared have one array, so nothing is tied anew: mT5's output layer, which is none of the embeddings, would be lost.
+    """
     import torch
     from safetensors import safe_open
 
@@ -248,7 +251,6 @@ def average_weights(network: "PreTrainedModel", files: list[Path]) -> None:
         for name, weight in network.state_dict().items():
             if name in found:
                 weight.copy_(sum(file.get_tensor(name).double() for file in opened) / len(opened))
-    network.tie_weights()
 
 
 # ---------------------------------------------------------------------------------------------
