@@ -319,7 +319,7 @@ def finetune(
     `lexicons`, one for each language of `into`, switch words of the first table where `settings` has a `codeswitch`. Where it has `shots`,
     nothing is trained, and a decoder is asked as it is (`verbalised`).
     """
-    if task.asked and settings.shots is not None:
+    if getattr(settings, "shots", None) is not None:
         labels = task.labels_in(settings)
         tables = [(task.read(path, labels), code) for path, code in zip(dev, settings.dev_languages, strict=True)]
         return ask(job, task.read(train[0], labels), tables, labels, settings, getattr(settings, task.key))
