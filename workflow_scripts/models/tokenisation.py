@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -35,11 +35,10 @@ from workflow_scripts.stage import InputError, in_one_line
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.words import BREAK, MASK, Segment, segment
 
-if TYPE_CHECKING:
-    from workflow_scripts.models.batches import Row
-
 WORD_START = "▁"
 """SentencePiece's mark before the first piece of a word."""
+Join = Callable[[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
+"""What makes a row of a source's ids and the labels."""
 
 
 @dataclass
@@ -122,7 +121,7 @@ class Codec:
         """The ids that say before a source what is to be done with it, where the model reads and the templates have such a prefix."""
         return prefix_of(self.templates, self.tokenizer, languages, kind) if self.form.prefixed else []
 
-    def joins(self, languages: tuple[str, str], kind: str = "task") -> "Callable[[Sequence[int], Sequence[int]], Row] | None":
+    def joins(self, languages: tuple[str, str], kind: str = "task") -> Join | None:
         """What makes a row of a source and its labels, which are a row as they are where this is None.
 
         A decoder reads both sides in one (`Frame.row`), and a prefix stands before a source.

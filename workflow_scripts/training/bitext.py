@@ -5,7 +5,7 @@ proportion to n^(1/T). With T = 1 each pair comes equally often, with a large T 
 T = 2, Tang et al. (2020, mBART-50) the directions many-to-many, many-to-one and one-to-many.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -19,7 +19,7 @@ from workflow_scripts.training.ragged import Lines, Rows, same_choice
 
 if TYPE_CHECKING:
     from workflow_scripts.models.batches import Row
-    from workflow_scripts.models.tokenisation import Codec
+    from workflow_scripts.models.tokenisation import Codec, Join
     from workflow_scripts.training.too_long import Kept, Room
 
 Direction = Literal["many-to-many", "many-to-one", "one-to-many"]
@@ -159,7 +159,7 @@ class SampledPairs:
         ways: Sequence[Sequence[tuple[str, str]]],
         temperature: float,
         seed: int,
-        joins: "Mapping[tuple[str, str], Callable[[Sequence[int], Sequence[int]], Row]]" = MappingProxyType({}),
+        joins: "Mapping[tuple[str, str], Join]" = MappingProxyType({}),
     ):
         """`corpora` have the pairs, `ways` the directions of each. `joins` makes a row of a pair in each direction (`Codec.joins`)."""
         self._joins = joins
