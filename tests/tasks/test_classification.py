@@ -22,8 +22,8 @@ from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import classification
 from workflow_scripts.tasks.classification import CLASSIFICATION, Classification, predict
 from workflow_scripts.tasks.finetuning import Batches, some_of
-from workflow_scripts.tasks.head import switched_examples
 from workflow_scripts.tasks.heads import Reader, label_scores, load_text_head, summed_loss
+from workflow_scripts.tasks.switched import switched_examples
 from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.training import backbone

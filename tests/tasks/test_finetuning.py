@@ -18,9 +18,9 @@ from workflow_scripts.noise.span_noise import Noise
 from workflow_scripts.stage import read_json
 from workflow_scripts.tasks import labelling
 from workflow_scripts.tasks.finetuning import Batches, FinetuneSettings, phase_settings
-from workflow_scripts.tasks.head import switched_examples
 from workflow_scripts.tasks.head_settings import HeadSettings
 from workflow_scripts.tasks.labelling import LABELLING, Labelling
+from workflow_scripts.tasks.switched import switched_examples
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.labelled import Labelled, main
 from workflow_scripts.text.labelled_source import LabelledSource

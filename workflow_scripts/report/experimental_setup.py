@@ -75,7 +75,7 @@ def written(said: dict[str, Any], translations: bool = False) -> str:
     if "shots" in said:
         shown = f", with {said['shots']} pairs of the training text before each source" if said["shots"] else ""
         parts.append(f"nothing is trained: the model is asked as it is{shown}")
-    if words := said.get("verbalised"):
+    if words := said.get("verbaliser"):
         parts.append(f"a label is told by the log probability of its words{_NORMALISED[words['normalised']]}")
     if switch := said.get("switch"):
         parts.append(f"{switch['noise']['rate']:.0%} of the source's words switched by the lexicon")
@@ -98,7 +98,7 @@ _NORMALISED = {
     "pieces": " by piece",
     "prior": ", less that which they have without a text",
 }
-"""What becomes of the sum of log probabilities (`verbalised.normalised`), in words."""
+"""What becomes of the sum of log probabilities (`verbaliser.normalised`), in words."""
 
 
 def too_long(said: dict[str, Any]) -> list[str]:

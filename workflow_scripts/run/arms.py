@@ -433,5 +433,5 @@ def finetuning_settings(config: Config, w: Wildcards) -> str:
     if (switching := _switching(config, w)) or "switch_while_finetuning" in chosen:
         data["codeswitch"] = dataclasses.asdict(switching) if switching else None
     if (phase := phase_of(config, w, "finetune")).untrained:
-        data |= {"epochs": 1, "shots": phase.shots, "verbalised": dataclasses.asdict(experiment.verbalised)}
+        data |= {"epochs": 1, "shots": phase.shots, "verbaliser": dataclasses.asdict(experiment.verbaliser)}
     return json.dumps({**data, experiment.head: chosen}, ensure_ascii=False)

@@ -27,7 +27,7 @@ from workflow_scripts.names import instead
 from workflow_scripts.run import analyses
 from workflow_scripts.run.uses import backbones_used, data_file, data_used, translators
 from workflow_scripts.stage import InputError, resource
-from workflow_scripts.tasks import crosslingual, translation, verbalised
+from workflow_scripts.tasks import crosslingual, translation, verbaliser
 from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.tasks.experiment import (
     arm_phases,
@@ -501,7 +501,7 @@ def loaded_for(config: Config, w: Wildcards) -> str:
         text
         for each in users
         if asks_for_labels(config, each)
-        for text in verbalised.texts(each.verbalised, config.labelled[each.corpus].labels)
+        for text in verbaliser.texts(each.verbaliser, config.labelled[each.corpus].labels)
     }
     if found := sorted(own - {"", Templates.restore}):
         given += ["--templates", *found]
@@ -510,7 +510,7 @@ def loaded_for(config: Config, w: Wildcards) -> str:
 
 def asks_for_labels(config: Config, experiment: Any) -> bool:
     """Whether an arm of an experiment asks a decoder for labels without training it."""
-    return any(phase.untrained for _, phase in phases_of(config, experiment)) and hasattr(experiment, "verbalised")
+    return any(phase.untrained for _, phase in phases_of(config, experiment)) and hasattr(experiment, "verbaliser")
 
 
 def templates_of(experiment: Any) -> Templates | None:

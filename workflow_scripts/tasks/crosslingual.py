@@ -41,7 +41,7 @@ from workflow_scripts.tasks.experiment import (
     shared_problems,
 )
 from workflow_scripts.tasks.translation import learnt_sources, translations
-from workflow_scripts.tasks.verbalised import words_of
+from workflow_scripts.tasks.verbaliser import words_of
 from workflow_scripts.text.languages import unknown_language
 from workflow_scripts.training.choice import Choice
 
@@ -267,7 +267,7 @@ def _asking_problems(config: Config, name: str, arm: str) -> Iterator[str]:
         )
     elif experiment.corpus in config.labelled:
         try:
-            words_of(config.labelled[experiment.corpus].labels, experiment.verbalised)
+            words_of(config.labelled[experiment.corpus].labels, experiment.verbaliser)
         except InputError as error:
             yield f"{where}.{error}"
 

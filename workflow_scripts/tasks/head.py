@@ -34,19 +34,16 @@ from workflow_scripts.errors import InputError
 from workflow_scripts.evidence import label_metric
 from workflow_scripts.evidence.average import Score, Significance, compare_folders
 from workflow_scripts.models.batches import Row
-from workflow_scripts.noise.candidates import Lookups, load_lookups
-from workflow_scripts.noise.span_noise import Noise
-from workflow_scripts.noise.switching import switch_lines
 from workflow_scripts.stage import from_plain, run, write_json
 from workflow_scripts.tasks import crosslingual
 from workflow_scripts.tasks.entry import Measure, Parts, Task, register_task, task_of
 from workflow_scripts.tasks.finetuning import Batches, FinetuneSettings, Prepared, finetune_head, mean_of, some_of, with_choice
 from workflow_scripts.tasks.head_settings import HeadSettings
 from workflow_scripts.tasks.heads import Reader, label_scores, summed_loss
-from workflow_scripts.tasks.verbalised import Asked, Verbalised, ask, asked_in, opened, scored, ties
+from workflow_scripts.tasks.switched import switching
+from workflow_scripts.tasks.verbaliser import Asked, Verbaliser, ask, asked_in, opened, scored, ties
 from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.files import read_lines, write_lines
-from workflow_scripts.text.words import count_words
 from workflow_scripts.training.job import Job
 from workflow_scripts.training.launching import launch
 
@@ -107,7 +104,7 @@ class HeadTask(Task):
     cut: bool = False
     """Whether an example that is too long becomes several rows."""
     asked: bool = False
-    """Whether a decoder can be asked for its labels as it is, by the likelihood of their words (`verbalised`)."""
+    """Whether a decoder can be asked for its labels as it is, by the likelihood of their words (`verbaliser`)."""
     baseline_learns: bool = False
     """Whether the trivial baseline is learnt from the training text."""
     reader: Callable[[Path, Any, str], Reader]
@@ -210,19 +207,19 @@ def head_task(
 
     told: list[Any] = [(named, list[str])] if named else []
     told.append((key, settings, field(default_factory=settings)))
-    in_words = {"shots": (int | None, None), "verbalised": (Verbalised | None, None)} if asked else {}
+    in_words = {"shots": (int | None, None), "verbaliser": (Verbaliser | None, None)} if asked else {}
     others = [(each, kind, field(default=default)) for each, (kind, default) in {**(more_told or {}), **in_words}.items()]
     task: Any = Annotated[Literal[name], Field(description="What is finetuned for.")]
     tests: Any = Annotated[Significance, Field(description="Tests of significance.")]
     head: Any = Annotated[settings, Field(description="Settings of finetuning; the epochs stand in the arms.")]
-    words: Any = Annotated[Verbalised, Field(description="How arms that train nothing ask a decoder for a label.")]
+    words: Any = Annotated[Verbaliser, Field(description="How arms that train nothing ask a decoder for a label.")]
     experiment = make_dataclass(
         f"{called}Experiment",
         [
             ("task", task),
             (key, head, field(default_factory=settings)),
             ("scores", tests, field(default_factory=Significance)),
-            *([("verbalised", words, field(default_factory=Verbalised))] if asked else []),
+            *([("verbaliser", words, field(default_factory=Verbaliser))] if asked else []),
         ],
         bases=(crosslingual.Finetuned,),
         namespace={"head": key, "__doc__": about},
@@ -317,7 +314,7 @@ def finetune(
     """Finetune a model for a task; see `Job` and `finetune_head`.
 
     `lexicons`, one for each language of `into`, switch words of the first table where `settings` has a `codeswitch`. Where it has `shots`,
-    nothing is trained, and a decoder is asked as it is (`verbalised`).
+    nothing is trained, and a decoder is asked as it is (`verbaliser`).
     """
     if getattr(settings, "shots", None) is not None:
         labels = task.labels_in(settings)
@@ -469,7 +466,7 @@ def counts_of(
 
 
 def in_words(model: Path, asked: Asked, parts: list[Part], settings: Any) -> list[Answered]:
-    """The labels of all parts by the likelihood of their words (`verbalised`)."""
+    """The labels of all parts by the likelihood of their words (`verbaliser`)."""
     codec, network = opened(model, settings)
 
     def answered(part: Part) -> Answered:
@@ -496,33 +493,6 @@ def part_of(reader: Any, examples: list[Example], code: str, labels: list[str]) 
     """Examples in a language as a head reads them."""
     windows = reader.windows(examples, code)
     return Part(examples, code, windows, reader.rows(windows, code, labels))
-
-
-def switching(
-    examples: list[Example], settings: FinetuneSettings, lexicons: tuple[Path, ...], into: tuple[str, ...], seed: int, unit: str
-) -> Callable[[int], list[Example]] | None:
-    """What switches the words of the examples, in which a `unit` has a label, anew in each epoch, where the settings ask for it."""
-    if (noise := settings.codeswitch) is None:
-        return None
-    counts = count_words((text for example in examples for text in example.texts), settings.language)
-    lookup = Lookups(load_lookups(lexicons, settings.language, into, counts, noise.frequency_bin))
-    return lambda epoch: switched_examples(examples, lookup, noise.noise, seed, epoch, unit)
-
-
-def switched_examples(examples: list[Example], lookup: Lookups, noise: Noise, seed: int, epoch: int, unit: str = "text") -> list[Example]:
-    """The examples with their words switched for one epoch, both texts of a pair into the same language (CoSDA-ML, Qin et al. 2020).
-
-    Labels stay. So a passage stays as well, in which an answer has its place, and a sentence of tagged words that would have another
-    number of words.
-    """
-    sides = []
-    for side, texts in enumerate(([e.text for e in examples], [e.pair for e in examples])):
-        stays = unit == "question" and side == 1
-        sides.append(texts if stays else switch_lines(texts, lookup, seed=seed, stream=2 * epoch + side, noise=noise)[0])
-    made = [example._replace(text=text, pair=pair) for example, text, pair in zip(examples, *sides, strict=True)]
-    if unit != "word":
-        return made
-    return [new if new.text.count(" ") == old.text.count(" ") else old for new, old in zip(made, examples, strict=True)]
 
 
 if __name__ == "__main__":

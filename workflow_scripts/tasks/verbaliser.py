@@ -1,7 +1,7 @@
-"""verbalised: a decoder is asked for the label of a text, without a head and without training.
+"""verbaliser: a decoder is asked for the label of a text, without a head and without training.
 
 A prompt has the text, and each label is told in words. The answer is the label whose words the model finds the likeliest behind the prompt,
-by the sum of the log probabilities of their pieces (`Verbalised.normalised` divides it, or takes off what they have without a text). Of
+by the sum of the log probabilities of their pieces (`Verbaliser.normalised` divides it, or takes off what they have without a text). Of
 labels that are equally likely the first in the text's list is the answer, and such ties are counted.
 
 An arm that does so, `prompted: []` or `five: [{data: task, shots: 5}]`, writes the model as it is. Its folder has the prompt, the words and
@@ -33,14 +33,14 @@ from workflow_scripts.text.examples import Example
 from workflow_scripts.text.languages import language
 from workflow_scripts.training.job import Job, finish
 
-FILE = "verbalised.json"
+FILE = "verbaliser.json"
 """The file in a model's folder that says how it is asked for labels."""
 PLACES = ("text", "pair", "language")
 _OF_TEXTS, _OF_PAIRS = "{text}\nLabel:", "{text}\n{pair}\nLabel:"
 
 
 @dataclass
-class Verbalised:
+class Verbaliser:
     """How a decoder is asked for a label in an arm that trains nothing."""
 
     template: str = ""
@@ -64,33 +64,33 @@ def check_template(template: str) -> None:
     try:
         places = [place for _, place, _, _ in string.Formatter().parse(template) if place is not None]
     except ValueError as error:
-        raise InputError(f"verbalised.template: {template!r} cannot be read ({error}); write {{{{ and }}}} for braces of its own") from None
+        raise InputError(f"verbaliser.template: {template!r} cannot be read ({error}); write {{{{ and }}}} for braces of its own") from None
     if unknown := [place for place in places if place not in PLACES]:
-        raise InputError(f"verbalised.template: there is no {{{unknown[0]}}}; it has {', '.join(f'{{{one}}}' for one in PLACES)}")
+        raise InputError(f"verbaliser.template: there is no {{{unknown[0]}}}; it has {', '.join(f'{{{one}}}' for one in PLACES)}")
     if "text" not in places:
-        raise InputError(f"verbalised.template: {template!r} has no {{text}}, so the model would not see what it is to label")
+        raise InputError(f"verbaliser.template: {template!r} has no {{text}}, so the model would not see what it is to label")
 
 
-def words_of(labels: Sequence[str], told: Verbalised) -> list[str]:
+def words_of(labels: Sequence[str], told: Verbaliser) -> list[str]:
     """The words of each label. Raises `InputError` for words of a label that there is not, and for words that begin those of another.
 
     Such a label would always be at least as likely as the other.
     """
     if unknown := [label for label in told.words if label not in labels]:
-        raise InputError(f"verbalised.words: there is no label {unknown[0]!r}; the labels are {', '.join(labels)}")
+        raise InputError(f"verbaliser.words: there is no label {unknown[0]!r}; the labels are {', '.join(labels)}")
     words = [told.words.get(label, label) for label in labels]
     for label, own in zip(labels, words, strict=True):
         if not own.strip():
-            raise InputError(f"verbalised.words: label {label!r} has no words")
+            raise InputError(f"verbaliser.words: label {label!r} has no words")
         if longer := [other for other, theirs in zip(labels, words, strict=True) if other != label and theirs.startswith(own)]:
             raise InputError(
-                f"verbalised.words: {own!r} of the label {label!r} begins the words of {longer[0]!r}, which could never be likelier; give "
+                f"verbaliser.words: {own!r} of the label {label!r} begins the words of {longer[0]!r}, which could never be likelier; give "
                 "one of them other words"
             )
     return words
 
 
-def texts(told: Verbalised, labels: Sequence[str]) -> list[str]:
+def texts(told: Verbaliser, labels: Sequence[str]) -> list[str]:
     """The prompt and the words, as `templates.rendered` takes them: a vocabulary that is cut down keeps their pieces."""
     prompt = (told.template or _OF_PAIRS).format(text="{source}", pair="{source}", language="{source_language}")
     words = (told.words.get(label, label).replace("{", "{{").replace("}", "}}") for label in labels)
@@ -101,7 +101,7 @@ class Asked(NamedTuple):
     """How a model is asked, as its folder says."""
 
     labels: list[str]
-    told: Verbalised
+    told: Verbaliser
     shots: list[tuple[str, str]]
     """Prompts with the words of their labels, that stand before the text."""
     max_length: int
@@ -120,7 +120,7 @@ def asked_in(folder: Path) -> Asked | None:
         return None
     said = json.loads((folder / FILE).read_text(encoding="utf-8"))
     shots = [(prompt, words) for prompt, words in said["shots"]]
-    return Asked(said["labels"], Verbalised(**said["told"]), shots, said["max_length"])
+    return Asked(said["labels"], Verbaliser(**said["told"]), shots, said["max_length"])
 
 
 # ---------------------------------------------------------------------------------------------
@@ -133,7 +133,7 @@ def ask(job: Job, examples: list[Example], dev: list[tuple[list[Example], str]],
     `settings` say how many of the training `examples` stand before each text, drawn by the seed, and `head` how long texts may be, and
     where it is computed. Raises `InputError` for a model that is no decoder, and as `words_of` does.
     """
-    told, code = settings.verbalised or Verbalised(), settings.language
+    told, code = settings.verbaliser or Verbaliser(), settings.language
     words = dict(zip(labels, words_of(labels, told), strict=True))
     chosen = np.random.default_rng(job.seed).permutation(len(examples))[: settings.shots].tolist()
     shots = [(prompt_of(examples[at], code, told), words[examples[at].label]) for at in chosen]
@@ -155,7 +155,7 @@ def ask(job: Job, examples: list[Example], dev: list[tuple[list[Example], str]],
         "handed_on": {"updates": [0], **measured},
         "shots": len(shots),
         "lines": [at + 1 for at in chosen],
-        "verbalised": asdict(told),
+        "verbaliser": asdict(told),
         "settings": asdict(settings),
     }
     finish(job, network, codec.tokenizer, [look], about, ("update", "seconds", "loss", "learning_rate", *measured))
@@ -179,7 +179,7 @@ def opened(folder: Path, head: Any) -> tuple[Codec, Any]:
 # prompts and scores
 
 
-def prompt_of(example: Example, code: str, told: Verbalised) -> str:
+def prompt_of(example: Example, code: str, told: Verbaliser) -> str:
     """The template with an example in it."""
     template = told.template or (_OF_PAIRS if example.pair else _OF_TEXTS)
     return template.format(text=example.text, pair=example.pair, language=language(code).name)

@@ -12,7 +12,7 @@ from workflow_scripts.models.networks import load_network
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks.classification import CLASSIFICATION, Classification, finetune, predict
-from workflow_scripts.tasks.verbalised import Asked, Verbalised, asked_in, scored, ties, words_of
+from workflow_scripts.tasks.verbaliser import Asked, Verbaliser, asked_in, scored, ties, words_of
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.training.job import Job
@@ -24,7 +24,7 @@ LINES = [
     "Impress\tShow the next slide.\t",
     "Calc\tA sheet has rows.\t",
 ]
-TOLD = Verbalised(template="{language}: {text}\nAbout:", words={"Writer": "texts", "Calc": "tables"})
+TOLD = Verbaliser(template="{language}: {text}\nAbout:", words={"Writer": "texts", "Calc": "tables"})
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +36,7 @@ def asked(model, out, told=None, **changes):
     """An arm that asks the model, and its answers to four texts in English and in German."""
     (out / "table.tsv").write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
     settings = CLASSIFICATION.told(
-        language="en", labels=LABELS, epochs=1, classification=Classification(max_length=40), shots=changes.pop("shots", 0), verbalised=told
+        language="en", labels=LABELS, epochs=1, classification=Classification(max_length=40), shots=changes.pop("shots", 0), verbaliser=told
     )
     job = Job(model, *(out / name for name in ("model", "curve.tsv", "training.json", "checkpoints")), **changes)
     finetune(job, train=(out / "table.tsv",), dev=(out / "table.tsv",), settings=settings)
@@ -47,7 +47,7 @@ def asked(model, out, told=None, **changes):
 
 def test_an_arm_that_trains_nothing_answers_with_the_likeliest_words(model, tmp_path):
     report = asked(model, tmp_path, TOLD)
-    assert report["shots"] == 0 and report["updates"] == {"planned": 0, "made": 0} and report["verbalised"]["normalised"] == "none"
+    assert report["shots"] == 0 and report["updates"] == {"planned": 0, "made": 0} and report["verbaliser"]["normalised"] == "none"
     codec, network = load_codec(model), load_network(model, "text", dropout=0.0, attention_dropout=0.0, seed=0).eval()
     assert all(
         torch.equal(a, b) for a, b in zip(network.state_dict().values(), whole(tmp_path / "model").state_dict().values(), strict=True)
@@ -88,20 +88,20 @@ def test_normalisation_is_what_it_says(model, chat):
     examples = [Example("Calc", "The sum of the cells.", "")]
 
     def found(normalised):
-        return scored(network, codec, Asked(LABELS, Verbalised(normalised=normalised, chat=chat), [], 100), examples, "en")
+        return scored(network, codec, Asked(LABELS, Verbaliser(normalised=normalised, chat=chat), [], 100), examples, "en")
 
     plain = found("none")
     assert torch.allclose(found("bytes"), plain / torch.tensor([6, 4, 7]))
     pieces = [len(ids) for ids in codec.pieces(LABELS if chat else codec.behind_blank(LABELS), 100)]
     assert torch.allclose(found("pieces"), plain / torch.tensor(pieces))
-    nothing = scored(network, codec, Asked(LABELS, Verbalised(chat=chat), [], 100), [Example("Calc", "", "")], "en")
+    nothing = scored(network, codec, Asked(LABELS, Verbaliser(chat=chat), [], 100), [Example("Calc", "", "")], "en")
     assert torch.allclose(found("prior"), plain - nothing, atol=1e-4)
 
 
 def test_long_texts_are_cut_and_their_template_is_not(model):
     codec, network = load_codec(model), whole(model)
     long = [Example("Calc", "The sum of the cells. " * times, "") for times in (40, 80)]
-    found = scored(network, codec, Asked(LABELS, Verbalised(), [], 12), long, "en")
+    found = scored(network, codec, Asked(LABELS, Verbaliser(), [], 12), long, "en")
     assert torch.allclose(found[0], found[1])
 
 
@@ -120,13 +120,13 @@ def test_ties_are_counted():
 )
 def test_words_that_cannot_tell_labels_apart_are_refused(words, said):
     with pytest.raises(InputError, match=said):
-        words_of(LABELS, Verbalised(words=words))
+        words_of(LABELS, Verbaliser(words=words))
 
 
 @pytest.mark.parametrize(("template", "said"), [("Label:", "has no {text}"), ("{source}", "there is no {source}"), ("{", "cannot be read")])
 def test_a_template_without_the_text_is_refused(template, said):
     with pytest.raises(InputError, match=said):
-        Verbalised(template=template)
+        Verbaliser(template=template)
 
 
 def test_a_model_that_is_no_decoder_is_refused(tmp_path):
@@ -136,6 +136,6 @@ def test_a_model_that_is_no_decoder_is_refused(tmp_path):
 
 def test_the_folder_says_how_the_model_is_asked(model, tmp_path):
     asked(model, tmp_path, TOLD)
-    said = json.loads((tmp_path / "model/verbalised.json").read_text(encoding="utf-8"))
+    said = json.loads((tmp_path / "model/verbaliser.json").read_text(encoding="utf-8"))
     assert said["labels"] == LABELS and said["told"]["words"] == TOLD.words and said["max_length"] == 40
     assert asked_in(model) is None

@@ -1,0 +1,40 @@
+"""switched: the words of a task's examples are switched by lexicons while a head is finetuned, anew in each epoch (CoSDA-ML)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from workflow_scripts.noise.candidates import Lookups, load_lookups
+from workflow_scripts.noise.span_noise import Noise
+from workflow_scripts.noise.switching import switch_lines
+from workflow_scripts.tasks.finetuning import FinetuneSettings
+from workflow_scripts.text.examples import Example
+from workflow_scripts.text.words import count_words
+
+
+def switching(
+    examples: list[Example], settings: FinetuneSettings, lexicons: tuple[Path, ...], into: tuple[str, ...], seed: int, unit: str
+) -> Callable[[int], list[Example]] | None:
+    """What switches the words of the examples, in which a `unit` has a label, anew in each epoch, where the settings ask for it."""
+    if (noise := settings.codeswitch) is None:
+        return None
+    counts = count_words((text for example in examples for text in example.texts), settings.language)
+    lookup = Lookups(load_lookups(lexicons, settings.language, into, counts, noise.frequency_bin))
+    return lambda epoch: switched_examples(examples, lookup, noise.noise, seed, epoch, unit)
+
+
+def switched_examples(examples: list[Example], lookup: Lookups, noise: Noise, seed: int, epoch: int, unit: str = "text") -> list[Example]:
+    """The examples with their words switched for one epoch, both texts of a pair into the same language (CoSDA-ML, Qin et al. 2020).
+
+    Labels stay. So a passage stays as well, in which an answer has its place, and a sentence of tagged words that would have another
+    number of words.
+    """
+    sides = []
+    for side, texts in enumerate(([e.text for e in examples], [e.pair for e in examples])):
+        stays = unit == "question" and side == 1
+        sides.append(texts if stays else switch_lines(texts, lookup, seed=seed, stream=2 * epoch + side, noise=noise)[0])
+    made = [example._replace(text=text, pair=pair) for example, text, pair in zip(examples, *sides, strict=True)]
+    if unit != "word":
+        return made
+    return [new if new.text.count(" ") == old.text.count(" ") else old for new, old in zip(made, examples, strict=True)]
