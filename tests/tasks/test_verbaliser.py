@@ -35,7 +35,7 @@ def model(tmp_path_factory):
 def asked(model, out, told=None, **changes):
     """An arm that asks the model, and its answers to four texts in English and in German."""
     (out / "table.tsv").write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
-    settings = CLASSIFICATION.told(
+    settings = CLASSIFICATION.finetune_settings(
         language="en", labels=LABELS, epochs=1, classification=Classification(max_length=40), shots=changes.pop("shots", 0), verbaliser=told
     )
     job = Job(model, *(out / name for name in ("model", "curve.tsv", "training.json", "checkpoints")), **changes)
