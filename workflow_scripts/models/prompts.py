@@ -253,9 +253,10 @@ def check_encoder(config: Any, codec: Codec, settings: SGA, where: str) -> None:
     That is one with a decoder, without `<mask>` or without the blank, and one with fewer positions than prompts have keys. Prompts take up
     no positions; but no text has as many keys, and such a length is a slip.
     """
-    if codec.form.decoder:
+    if codec.form.writes:
+        has = "is a decoder" if codec.form.causal else "has a decoder"
         raise InputError(
-            f"{where}: is a model of the family {codec.form.title}, which has a decoder; SGA and CTC make a generator of an encoder alone, "
+            f"{where}: is a model of the family {codec.form.title}, which {has}; SGA and CTC make a generator of an encoder alone, "
             "such as an XLM-R or mBERT"
         )
     tokenizer = codec.tokenizer

@@ -2,7 +2,7 @@
 
 It looks at all that a run needs before it starts: text, word lists, vectors, models, memory, disk, and
 what the profile asks of Slurm (`findings`, `text_findings`, `labelled_findings`, `lexicon_findings`,
-`model_findings`, `length_findings`, `reading_findings`, `resources`).
+`model_findings`, `prompt_findings`, `length_findings`, `reading_findings`, `resources`).
 Everything that is wrong is listed at once, each with the way out.
 """
 
@@ -18,6 +18,7 @@ from workflow_scripts.run import (
     length_findings,
     lexicon_findings,
     model_findings,
+    prompt_findings,
     reading_findings,
     resources,
     size_findings,
@@ -85,6 +86,7 @@ def _looks(config: Config, jobs: Jobs, wrong: dict[str, str], at_once: int) -> I
     yield from text_findings.analysed(config)
     yield from model_findings.backbones(config)
     yield from adapter_findings.adapters(config, resources.phases(config))
+    yield from prompt_findings.asked_models(config)
     yield from reading_findings.vocabularies(config)
     yield from length_findings.long_rows(config)
     yield from length_findings.long_sources(config)

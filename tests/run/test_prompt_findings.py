@@ -1,0 +1,85 @@
+"""What preflight finds of models that arms ask for more than they can do."""
+
+import pytest
+from configurations import changed, classified
+from tiny_decoders import small_decoder
+from tiny_models import small_encoder, small_model
+
+from workflow_scripts.run import config
+from workflow_scripts.run.prompt_findings import asked_models
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory):
+    """A tiny decoder, an mBART and an XLM-R."""
+    make = {"decoder": (small_decoder, "gemma3_text"), "mbart": (small_model, "mbart"), "encoder": (small_encoder, "xlm-roberta")}
+    return {name: str(maker(tmp_path_factory.mktemp(name), kind)) for name, (maker, kind) in make.items()}
+
+
+def said(raw: dict) -> list[str]:
+    return [str(finding) for finding in asked_models(config.load(raw))]
+
+
+def translating(model: str, arms: dict, **experiment) -> dict:
+    """The demo with another model, and these arms."""
+    raw = changed("backbones/bible", {"kind": "hub", "model": model})
+    raw["arms"] |= arms
+    raw["run"]["arms"] = [*arms]
+    raw["experiments"]["help-de-en"] |= experiment
+    return raw
+
+
+def labelling(model: str, **experiment) -> dict:
+    """Texts with labels, for which a model is asked without training."""
+    raw = classified()
+    (name,) = raw["run"]["experiments"][:1]
+    raw["run"] |= {"experiments": [name], "arms": ["prompted"], "analyses": []}
+    raw["arms"]["prompted"] = []
+    raw["experiments"][name] |= experiment
+    raw["experiments"][name].pop("arms", None)
+    raw["backbones"][raw["experiments"][name]["backbone"]] = {"kind": "hub", "model": model}
+    return raw
+
+
+def test_examples_are_for_decoders(models):
+    five = {"five": [{"data": "task", "shots": 5}]}
+    (line,) = said(translating(models["mbart"], five))
+    assert line.startswith(
+        "WRONG  arms.five.shots: shows 5 examples, which decoders alone read; backbones.bible is a model of the family mBART"
+    )
+    assert not said(translating(models["decoder"], five))
+    # an encoder-decoder may write as it is; and of small models the configuration tells
+    assert not said(translating(models["mbart"], {"prompted": []}))
+    (line,) = said(changed("arms/five", five["five"]) | {"run": changed("run/arms", ["five"])["run"]})
+    assert "backbones.bible is a model of the family mBART. Set shots: 0" in line
+
+
+def test_labels_without_training_are_for_decoders(models):
+    (line,) = said(labelling(models["encoder"]))
+    assert line.startswith("WRONG  arms.prompted: asks for labels without training, which decoders alone can tell")
+    assert not said(labelling(models["decoder"]))
+
+
+def test_a_chat_template_must_be_there(models):
+    for raw in (
+        translating(models["decoder"], {"prompted": []}, templates={"chat": True}),
+        labelling(models["decoder"], verbaliser={"chat": True}),
+    ):
+        (line,) = said(raw)
+        assert "templates.chat: the model has no chat template; leave `chat` out" in line
+
+
+def test_a_prompt_and_its_answer_must_have_room(models):
+    (line,) = said(translating(models["decoder"], {"prompted": []}, decoding={"max_length": 500}))
+    assert "decoding.max_length: an answer of 500 pieces leaves no room for a source in the 512 positions of the model" in line
+
+
+@pytest.mark.parametrize("model", ["decoder", "mbart"])
+def test_what_is_written_at_once_needs_an_encoder(models, model):
+    (line,) = said(translating(models[model], {"sga": [{"data": "task", "updates": 2800, "generator": "sga"}]}))
+    assert line.startswith("WRONG  arms.sga.generator: needs an encoder; backbones.bible is a model of the family")
+
+
+def test_masked_pieces_are_for_encoders(models):
+    (line,) = said(translating(models["decoder"], {"guess": [{"data": "mlm", "updates": 1400}, {"data": "task", "updates": 1400}]}))
+    assert line.startswith("WRONG  arms.guess: objective mlm is not for decoder, which is a decoder alone; set objective: ")

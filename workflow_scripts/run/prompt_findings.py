@@ -1,0 +1,86 @@
+"""prompt_findings: whether the models that are at hand can do what arms ask of them, beyond reading and writing.
+
+Examples before a source, labels by their words, and chats are for decoders; what is written at once, and masked pieces to guess, are for
+encoders. A decoder has the prompt and the answer in one row.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+from workflow_scripts import registry
+from workflow_scripts.config.configuration import Config
+from workflow_scripts.models.decoding import longest_source
+from workflow_scripts.models.family import Family
+from workflow_scripts.models.recognition import config_of, family_of
+from workflow_scripts.models.templates import Templates
+from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.run.findings import Finding
+from workflow_scripts.run.inputs import asks_for_labels, templates_of
+from workflow_scripts.run.model_findings import located
+from workflow_scripts.stage import InputError
+from workflow_scripts.tasks.experiment import arm_phases, arms_of, backbone_of, chain, encoder_writes, family_in, trains
+from workflow_scripts.training.pretraining import objective_for
+
+
+def asked_models(config: Config) -> Iterator[Finding]:
+    """What is wrong with the models of arms, each thing once; nothing of models that are not at hand."""
+    told: dict[Finding, None] = {}
+    for name in config.run.experiments:
+        experiment = config.experiments[name]
+        for arm in arms_of(config, experiment) if trains(experiment) else ():
+            backbone = backbone_of(config, experiment, arm)
+            family, folder = _model(config, backbone)
+            found = [*_unfit(config, name, arm, backbone, family)] if family else []
+            if folder and family and family.causal and not found:
+                found += _unasked(config, name, folder)
+            told |= {Finding("WRONG", about, said): None for about, said in found}
+    yield from told
+
+
+def _model(config: Config, backbone: str) -> tuple[Family | None, Path | None]:
+    """The family of a backbone, where the configuration or its folder tells, and the folder."""
+    if name := family_in(config, backbone):
+        return registry.entry("family", name), None
+    origin = config.backbones[chain(config, backbone)[-1]]
+    folder = located(origin.model, origin.revision) if origin.model else None
+    try:
+        return (family_of(folder), folder) if folder else (None, None)
+    except InputError:
+        return None, None  # which is told with the backbone
+
+
+def _unfit(config: Config, name: str, arm: str, backbone: str, family: Family) -> Iterator[tuple[str, str]]:
+    """What a model of this family cannot do: the key of the configuration, and why."""
+    experiment, where = config.experiments[name], f"backbones.{backbone} is a model of the family {family.title}"
+    for phase in arm_phases(config, experiment, arm):
+        if phase.untrained and experiment.head and not family.causal:
+            said = "asks for labels without training, which decoders alone can tell"
+            yield f"arms.{arm}", f"{said}; {where}. Give the arm epochs, or take a decoder"
+        elif phase.shots and not family.causal:
+            yield f"arms.{arm}.shots", f"shows {phase.shots} examples, which decoders alone read; {where}. Set shots: 0, or take a decoder"
+        if phase.learns:
+            try:
+                objective_for(phase.data, family)
+            except InputError as error:
+                yield f"arms.{arm}", str(error)
+    if encoder_writes(config, experiment, arm) and family.writes:
+        yield f"arms.{arm}.generator", f"needs an encoder; {where}, which writes by itself. Take an XLM-R, or leave `generator` out"
+
+
+def _unasked(config: Config, name: str, folder: Path) -> Iterator[tuple[str, str]]:
+    """Why a decoder cannot be asked by the templates of an experiment: it has no chat template, or no room for prompt and answer."""
+    experiment: Any = config.experiments[name]
+    codec = load_codec(folder)
+    try:
+        if asks_for_labels(config, experiment):
+            codec.templates = Templates(chat=experiment.verbaliser.chat)
+            codec.frame(("en", "en"))
+        if templates := templates_of(experiment):
+            codec.templates = templates
+            longest_source(codec, SimpleNamespace(**config_of(folder)), experiment.decoding)
+    except InputError as error:
+        yield f"experiments.{name}", str(error)
+    except AttributeError:
+        return  # sizes that stand elsewhere are known when the model is loaded
