@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
+from workflow_scripts import registry
 from workflow_scripts.config import paths
 from workflow_scripts.config.configuration import Config, LexiconStages
 from workflow_scripts.config.experiments import Experiment
