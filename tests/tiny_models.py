@@ -92,7 +92,7 @@ def small_model(folder: Path, family: str = "mbart") -> Path:
     `bart` is small_bart's, `mt5` small_mt5's.
     """
     if family in ("bart", "mt5"):
-        return small_bart(folder) if family == "bart" else small_mt5(folder)
+        return small_bart(folder) if family == "bart" else small_t5(folder)
     if family in ("nllb", "m2m100"):
         return small_m2m100(folder, family)
     model = train_sentencepiece(folder)
