@@ -1,5 +1,8 @@
 """What is said before a run, every minute, and at its end."""
 
+import re
+from pathlib import Path
+
 import pytest
 from test_outcomes import HEAD, put
 
@@ -77,6 +80,12 @@ def test_the_end_has_the_answer_the_files_and_what_to_do_next(tmp_path):
     put(tmp_path / "results/comparisons.tsv", HEAD + row.replace("\t1\t3.12", "\t3\t3.12"))
     assert not any("seeds: [" in line for line in lines.ended(run, 754.3, 0, []))
     assert [*lines.ended(Run(), 1.0, 0, [])] == ["nothing to be done: everything is there already"]
+
+
+def test_the_page_for_own_text_has_that_heading():
+    last = [*lines.next_steps({"seeds": "3"}, [])][-1]
+    file, heading = re.search(r"(\S+\.md), “(.+)”", last).groups()
+    assert f"\n## {heading}\n" in Path(file).read_text(encoding="utf-8")
 
 
 def test_times_in_words():

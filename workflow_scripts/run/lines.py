@@ -81,7 +81,7 @@ def next_steps(row: dict[str, str], arguments: Sequence[str]) -> Iterator[str]:
     if row["seeds"] == "1" and not any(word.startswith("run=") for word in arguments):
         yield "Next:       two more seeds tell whether another training gives the same, in twice this time:"
         yield f"            snakemake {shlex.join(with_seeds(arguments))}"
-    yield "Your text:  README.md, “Your own data”"
+    yield "Your text:  README.md, “My own data”"
 
 
 def with_seeds(arguments: Sequence[str]) -> list[str]:
