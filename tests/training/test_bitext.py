@@ -10,17 +10,20 @@ from safetensors.torch import load_file
 from test_backbone import run, small
 from test_checkpoints import same
 from test_pretraining import SHORT
+from tiny_decoders import small_decoder
 from tiny_models import manual_pairs, small_model
 
 from workflow_scripts import registry
-from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.models.templates import Templates
+from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.corpus import leak_key
 from workflow_scripts.training.backbone import Backbone
-from workflow_scripts.training.bitext import Bitext, Pairs, SampledPairs, directions, drawn, read_bitext, shares, unpaired
+from workflow_scripts.training.bitext import Bitext, Pairs, SampledPairs, directions, drawn, read_bitext, read_pairs, shares, unpaired
 from workflow_scripts.training.pretraining import Text, read_text
 from workflow_scripts.training.pretraining_settings import Pretraining, Texts
 from workflow_scripts.training.ragged import Lines, lengths_of
+from workflow_scripts.training.too_long import Room, read_side
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +68,26 @@ def test_no_pair_comes_again_before_all_have_come():
         assert len(counts) == size and max(counts.values()) - min(counts.values()) <= 1
     assert sorted(drawn([90, 10], 1, 1, 3)[0].tolist()) == list(range(90))
     assert epochs[1][1].tolist() != drawn([90, 10], 2, seed=2, number=1)[1].tolist()
+
+
+@pytest.mark.parametrize("leave_out", [True, False])
+@pytest.mark.parametrize("chat", [True, False])
+def test_a_decoders_pairs_are_cut_into_pieces_once(corpora, tmp_path, monkeypatch, chat, leave_out):
+    """Unless its answers are cut otherwise than what is read, as in a chat, where none begins with a blank."""
+    codec, room = load_codec(small_decoder(tmp_path, "qwen3", chat=True)), Room(24, leave_out)
+    codec.templates = Templates(chat=chat)
+    paths = {code: corpora / f"a.de-en/train.{code}" for code in ("de", "en")}
+    lines = {code: path.read_text(encoding="utf-8").splitlines() for code, path in paths.items()}
+    sides = [{code: read_side(codec, some, code, room, labels=labels) for code, some in lines.items()} for labels in (False, True)]
+    stays = ~np.logical_or.reduce([side.too_long for some in sides for side in some.values()]) if leave_out else np.ones(200, dtype=bool)
+    cut, whole = [], Codec.pieces
+    monkeypatch.setattr(Codec, "pieces", lambda self, some, *more: cut.extend(some) or whole(self, some, *more))
+    pairs = read_pairs(paths, codec, room)
+    assert len(cut) == (1 + chat) * 400 and stays.sum() > 0 and stays.all() == (not leave_out)
+    for found, wanted in zip((pairs.read, pairs.labels), sides, strict=True):
+        assert {code: [*map(list, ids)] for code, ids in found.items()} == {
+            code: [*map(list, side.ids.where(stays))] for code, side in wanted.items()
+        }
 
 
 def test_lengths_are_known_before_the_rows():

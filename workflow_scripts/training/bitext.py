@@ -20,7 +20,7 @@ from workflow_scripts.training.ragged import Lines, Rows, same_choice
 if TYPE_CHECKING:
     from workflow_scripts.models.batches import Row
     from workflow_scripts.models.tokenisation import Codec, Join
-    from workflow_scripts.training.too_long import Kept, Room
+    from workflow_scripts.training.too_long import Kept, Room, Side
 
 Direction = Literal["many-to-many", "many-to-one", "one-to-many"]
 
@@ -138,15 +138,16 @@ class Pairs(NamedTuple):
 
 def read_pairs(files: dict[str, Path], codec: "Codec", room: "Room") -> Pairs:
     """The pairs of a corpus, whose sides in two languages are in parallel `files`, that are learnt from."""
-    from workflow_scripts.training.too_long import kept, read_side
+    from workflow_scripts.training.too_long import kept, read_both, read_side
 
-    def rows(labels: bool) -> "Kept":
-        sides = {code: read_side(codec, read_lines(path), code, room, labels=labels) for code, path in files.items()}
+    def rows(sides: "dict[str, Side]") -> "Kept":
         return kept("-".join(files), sides, room, next(iter(files.values())).stem)
 
-    read = rows(labels=False)
-    # where none is cut, both are the same; of a decoder the labels alone have an end
-    labels = read if room.leave_out and not codec.form.causal else rows(labels=True)
+    if room.leave_out and not codec.form.causal:  # where none is cut, what is read is what is written, too
+        read = labels = rows({code: read_side(codec, read_lines(path), code, room) for code, path in files.items()})
+    else:
+        both = {code: read_both(codec, read_lines(path), code, room) for code, path in files.items()}
+        read, labels = (rows({code: sides[at] for code, sides in both.items()}) for at in (0, 1))
     return Pairs(dict(zip(files, read.sides, strict=True)), dict(zip(files, labels.sides, strict=True)), read.about)
 
 

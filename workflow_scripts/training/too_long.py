@@ -5,7 +5,8 @@ Rows are left out by what the text itself has, never by its noise, so that all a
 noised side of a row may be longer than the sentence, as switched words have more pieces than others; it is cut, which is counted as well.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +14,8 @@ import numpy as np
 
 from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.stage import InputError
-from workflow_scripts.training.ragged import Lines, encoded
+from workflow_scripts.text.files import chunks
+from workflow_scripts.training.ragged import Lines, Rows, encoded
 from workflow_scripts.training.settings import Training
 
 
@@ -70,6 +72,27 @@ def read_side(
 
 NO_LIMIT = 2**62
 """A row of any length."""
+
+
+def read_both(codec: Codec, lines: Iterable[str], code: str, room: Room) -> tuple[Side, Side]:
+    """Lines as rows that the model reads, and as labels to be written; each is cut into pieces once, unless answers are cut otherwise.
+
+    A line counts as too long on both sides, or on none.
+    """
+    cut: list[bool] = []
+
+    def rows() -> Iterator[tuple[list[int], list[int]]]:
+        for portion in chunks(lines):
+            asked, answered = codec.behind_blank(portion), codec.behind_blank(portion, answers=True)
+            read = codec.pieces(asked, NO_LIMIT)
+            labels = read if answered == asked else codec.pieces(answered, NO_LIMIT)
+            cut.extend(max(len(ids), len(other)) > room.max_length - 2 for ids, other in zip(read, labels, strict=True))
+            as_rows = partial(codec.fitted, code=code, max_length=room.max_length)
+            yield from zip(as_rows(read), as_rows(labels, labels=True), strict=True)
+
+    sides = Rows.of(rows()).sides
+    read, labels = (Side(ids, np.array(cut, dtype=bool)) for ids in sides)
+    return read, labels
 
 
 class Kept(NamedTuple):
