@@ -29,7 +29,7 @@ BUILT_IN: dict[str, tuple[str, ...]] = {
         "workflow_scripts.evidence.spectra",
         "workflow_scripts.evidence.separability",
     ),
-    "engine": ("workflow_scripts.models.engines",),
+    "engine": ("workflow_scripts.models.engines", "workflow_scripts.models.serving"),
     "generator": ("workflow_scripts.training.writing",),
     "metric": ("workflow_scripts.evidence.scores",),
     "label_metric": ("workflow_scripts.evidence.label_metric",),

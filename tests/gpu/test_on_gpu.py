@@ -117,6 +117,32 @@ def test_all_gpus_of_the_node_share_the_work(tmp_path):
     near(*(columns(tmp_path / name / "curve.tsv", "loss", "dev_loss") for name in ("one", "all")), 5e-3, 0)
 
 
+def test_all_gpus_of_the_node_share_the_weights(tmp_path):
+    """By FSDP, with the losses of one GPU, in float32 and in bfloat16; the model that is handed on is whole."""
+    files, gpus = phase_files(tmp_path), torch.cuda.device_count()
+    if gpus < 2:
+        pytest.skip("there is one GPU here, so nothing is shared")
+    for precision, off in (("float32", 5e-3), ("bfloat16", 5e-2)):
+        settings = {**SHORT, **comparisons.NO_DROPOUT, "device": "cuda", "precision": precision}
+        finetune(*files, tmp_path / f"one-{precision}", Training(**settings))
+        run = ["-m", "torch.distributed.run", *ON_ONE_NODE, "--nproc-per-node", str(gpus), "-m", "--"]
+        line = [sys.executable, *run, *command(*files, tmp_path / f"all-{precision}", {**settings, "sharded": True})]
+        done = subprocess.run(line, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr[-4000:]
+        said = read_json(tmp_path / f"all-{precision}/training.json")
+        assert said["processes"] == gpus and said["weights_of_each_process"] < said["parameters"] * 1.2 / gpus
+        near(*(columns(tmp_path / f"{name}-{precision}" / "curve.tsv", "loss", "dev_loss") for name in ("one", "all")), off, 0)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_a_layer_that_computes_again_learns_the_same(tmp_path, precision):
+    files = phase_files(tmp_path)
+    for name, again in (("kept", False), ("again", True)):
+        settings = {**SHORT, **comparisons.NO_DROPOUT, "bleu_sentences": 0, "device": "cuda", "precision": precision}
+        finetune(*files, tmp_path / name, Training(**settings, gradient_checkpointing=again))
+    near(*(columns(tmp_path / name / "curve.tsv", "loss", "dev_loss") for name in ("kept", "again")), 5e-2, 0)
+
+
 @pytest.mark.parametrize("number", [20, 200])  # up to 3,072 ids CUDA sums gradients of embeddings by another kernel
 @pytest.mark.parametrize("family", ["mbart", "xlm-roberta"])
 def test_gradients_in_bfloat16_are_near_for_each_weight(tmp_path, family, number):

@@ -1,5 +1,7 @@
 """Estimates of memory, against what a model really has and keeps."""
 
+from dataclasses import replace
+
 import pytest
 import torch
 from transformers import MBartConfig, MBartForConditionalGeneration
@@ -59,6 +61,34 @@ def test_an_update_is_shared_and_cut():
     )
     fixed = training_memory(shape, phase(Training(batch_tokens=1)), 1)
     assert half == shared and (whole - fixed) / (half - fixed) == pytest.approx(2, rel=0.01)
+
+
+def test_weights_that_are_spread_take_less_on_each_gpu():
+    whole, spread = (phase(Training(batch_tokens=1, sharded=sharded)) for sharded in (False, True))
+    on_one, on_two, on_eight = (training_memory(MBART_LARGE, spread, gpus) for gpus in (1, 2, 8))
+    assert on_one == training_memory(MBART_LARGE, whole, 1) and on_eight < on_two < on_one
+    # a part of the weights, and what must be whole at times
+    assert on_eight > 1e9 + 20 * MBART_LARGE.parameters / 8 + 8 * MBART_LARGE.d_model * MBART_LARGE.vocab_size
+
+
+def test_what_is_computed_again_is_not_kept():
+    shape, training = Shape(2000, 128, 512, 2, 3, 128), Training(batch_tokens=512, attention_dropout=0.0, gradient_checkpointing=True)
+    network = mbart(shape, attention_dropout=0.0).train()
+    trainer.compute_again(network)
+    kept: dict[int, int] = {}
+
+    def keep(tensor):
+        kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    weights = {p.untyped_storage().data_ptr() for p in network.parameters()}
+    ids = torch.randint(5, shape.vocab_size, (8, 64))
+    with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        trainer.pick_loss(network, training, "float32")(network(input_ids=ids, decoder_input_ids=ids), ids)
+    kept = {place: size for place, size in kept.items() if place not in weights}
+    estimate = training_memory(shape, phase(training), 0) - 1e9 - 16 * shape.parameters
+    plain = training_memory(shape, phase(replace(training, gradient_checkpointing=False)), 0) - 1e9 - 16 * shape.parameters
+    assert sum(kept.values()) < estimate < plain
 
 
 def test_names_of_gpus():

@@ -2,10 +2,12 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 import torch
+from tiny_decoders import small_decoder
 from tiny_models import manual_pairs, small_encoder, small_model, small_t5
 
 from benchmarks.gpu.counts import Counted
@@ -54,6 +56,21 @@ def a_phase(folder, family):
         write_lines(folder / "b", english)
         rows = ParallelText(folder / "a", folder / "b", ("de", "en"), codec, SETTINGS)
     return load_model(start, SETTINGS, 1), codec, rows
+
+
+@pytest.mark.parametrize("family", ["mbart", "gemma3_text"])
+def test_parts_of_an_update_add_up_to_it(tmp_path, family):
+    """Each label counts once, whether an update goes through at once or in parts."""
+    start = small_decoder(tmp_path) if family == "gemma3_text" else small_model(tmp_path, family)
+    codec, lines = load_codec(start), manual_pairs(60)
+    for name, side in zip("ab", lines, strict=True):
+        write_lines(tmp_path / name, side)
+    rows, losses = ParallelText(tmp_path / "a", tmp_path / "b", ("de", "en"), codec, SETTINGS), {}
+    for name, at_once in (("whole", None), ("parts", 60)):
+        settings = replace(SETTINGS, updates=1, evaluate_every=1, micro_batch_tokens=at_once, dropout=0.0)
+        train(load_model(start, settings, 1), codec, rows, [Dev(rows.epoch(0)[:4], "en")], tmp_path / name, 1, settings)
+        losses[name] = [entry["loss"] for entry in log_of(tmp_path / name) if "loss" in entry]
+    assert losses["parts"] == pytest.approx(losses["whole"], rel=1e-4)
 
 
 def bare_calls(network, codec, batches, settings):

@@ -50,6 +50,8 @@ class Engine(registry.Entry):
     """Folder of a model, codec, threads (0: as many as PyTorch has), settings of decoding and a seed → what translates, as a context."""
     ranks: bool = False
     """Whether it searches with a beam: it gives several hypotheses with their scores, and speed is measured with several widths."""
+    missing: Callable[[], str] | None = None
+    """Why it cannot decode in this environment, with the way out; empty where it can."""
     missing_on_gpu: Callable[[], str] | None = None
     """Why it cannot decode on a GPU in this environment, with the way out; empty where it can."""
 

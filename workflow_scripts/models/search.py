@@ -55,6 +55,8 @@ def beam_search(
     translations: list[list[Hypothesis]] = [[] for _ in rows]
     translate: Any = network.generate
     ends = {"eos_token_id": codec.ends(network)} if codec.form.causal else {}
+    # processes that have a part of the weights each put them together as often as the slowest needs them
+    together = {"synced_gpus": True} if getattr(network, "is_spread", False) else {}
     for chosen, batch in padded_batches(rows, tokens, codec, network.device):
         with without_penalties_of_its_own(network):
             output = translate(
@@ -71,6 +73,7 @@ def beam_search(
                 output_scores=n_best > 1,
                 **codec.generate_arguments(code),
                 **ends,
+                **together,
             )
         prompt = batch["input_ids"].shape[1] if codec.form.causal else 0
         scores = getattr(output, "sequences_scores", None)

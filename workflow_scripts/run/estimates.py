@@ -43,19 +43,27 @@ def training_memory(shape: Shape, phase: Trained, gpus: int, trained: int | None
     what is `trained`, so many weights, has gradients and moments. What a token leaves behind in each layer for the way back was counted on
     small mBARTs with as many tokens on either side, in float32; bfloat16 needs three fifths, measured on an H200.
     Unless the loss comes in chunks, there are three numbers more for each piece of the vocabulary. `auto` counts as all of an update at
-    once.
+    once. Where the weights are spread over the GPUs, each has its part, and for a while the whole of two layers and of what no layer has. A
+    layer that computes again keeps what goes into it, and one at a time all.
     """
     batch, devices = phase.batch_tokens, max(1, gpus)
     micro = phase.micro_batch_tokens if isinstance(phase.micro_batch_tokens, int) else batch
     tokens = batch / (devices * math.ceil(batch / (devices * micro)))
     encoder, decoder = (n * shape.d_model + 8 * shape.encoder_ffn_dim for n in (40, 68))
+    number = shape.encoder_layers + shape.decoder_layers
     layers: float = shape.encoder_layers * encoder + shape.decoder_layers * decoder
+    if phase.computes_again:
+        layers = number * 4 * shape.d_model + max(encoder, decoder if shape.decoder_layers else 0)
     weight, learnt = 4, 12
     if gpus and phase.precision != "float32":
         layers, weight, learnt = 0.6 * layers, 6, 14
     scores = 0 if phase.chunked_loss else 12 * shape.vocab_size
     # the first term is for torch and its libraries, or what CUDA and its allocator keep
-    weights = weight * shape.parameters + learnt * (shape.parameters if trained is None else trained)
+    weights: float = weight * shape.parameters + learnt * (shape.parameters if trained is None else trained)
+    if phase.sharded and devices > 1:
+        alone = shape.d_model * shape.vocab_size * (1 if shape.tie_word_embeddings else 2)
+        together = alone + 2 * (shape.parameters - alone) / max(1, number)
+        weights = weights / devices + 8 * together
     return 1e9 + weights + tokens * (layers + scores)
 
 

@@ -267,9 +267,12 @@ def gpu_build(jobs: Jobs) -> Iterator[Finding]:
 
 
 def gpu_decoding(config: Config, jobs: Jobs) -> Iterator[Finding]:
-    """Whether the engine finds its library, where decoding asks for a GPU of a cluster, or the run has that of this machine."""
+    """Whether the engine is there, and on a GPU finds its library, where decoding asks for that of a cluster or the run has one here."""
     decoding = [getattr(config.experiments[name], "decoding", None) for name in config.run.experiments]
     wanted = dict.fromkeys(each.engine for each in decoding if each and each.device != "cpu")
+    for engine in (registry.entry("engine", name) for name in wanted):
+        if engine.missing and (reason := engine.missing()):
+            yield Finding("WRONG", "decoding", reason)
     asked = any(gpus_of(jobs.get(rule, {}))[0] for rule in ("decoding", "generation_decoding"))
     # with a PyTorch for processors, all is computed on these
     here = gpu_here() and torch.cuda.is_available() and not any("slurm_partition" in job for job in jobs.values())

@@ -52,6 +52,10 @@ class Trained(NamedTuple):
     """How often it is trained: for each seed, and each point of a grid."""
     adapter: dict[str, Any] | None = None
     """The adapter whose weights alone are trained, with its settings."""
+    sharded: bool = False
+    """Whether each of several GPUs has a part of the weights."""
+    computes_again: bool = False
+    """Whether a layer keeps what goes into it alone."""
 
 
 def of_training(rule: str, where: str, backbone: str, training: Training, times: float) -> Trained:
@@ -71,6 +75,8 @@ def of_training(rule: str, where: str, backbone: str, training: Training, times:
         min(kept, 1 + training.updates // training.evaluate_every),
         times,
         training.adapter,
+        training.sharded,
+        training.gradient_checkpointing,
     )
 
 

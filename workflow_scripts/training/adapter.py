@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 from workflow_scripts import plugins, registry
 from workflow_scripts.errors import InputError
 from workflow_scripts.stage import checksums, from_plain, read_json, run, to_disk
+from workflow_scripts.training.four_bits import is_rounded, merge_unrounded
 
 PARAMETERS = {
     "network": "the network, with the head of its task; of a model that is only looked at, its weights have sizes but no numbers",
@@ -164,7 +165,10 @@ def merged(adapted: Adapted, finite: bool = True) -> Any:
     """
     if adapted.wrapped is not None:
         try:
-            adapted.wrapped.merge_and_unload(safe_merge=finite)
+            if is_rounded(adapted.network):
+                merge_unrounded(adapted.network)
+            else:
+                adapted.wrapped.merge_and_unload(safe_merge=finite)
         except ValueError as error:
             raise InputError(f"adapter {adapted.entry.name!r} cannot be merged: {error}") from None
     if adapted.merge:

@@ -22,13 +22,13 @@ from torch import distributed
 from transformers import PreTrainedModel, Trainer, TrainingArguments
 from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
-from workflow_scripts.device import pick_device, pick_precision
+from workflow_scripts.device import machine, pick_device, pick_precision
 from workflow_scripts.models.batches import Row, collate
 from workflow_scripts.models.networks import load_network, makes_scores_of_states, output_layer
 from workflow_scripts.models.products import quick_products
 from workflow_scripts.models.recognition import longest_row
 from workflow_scripts.models.tokenisation import Codec
-from workflow_scripts.stage import InputError, Stopped, atomic, is_first_process, processes, read_json, to_disk
+from workflow_scripts.stage import InputError, Stopped, atomic, in_one_line, is_first_process, processes, read_json, to_disk
 from workflow_scripts.training.callbacks import Progress, Watch
 from workflow_scripts.training.checkpoints import (
     Deadline,
@@ -47,10 +47,24 @@ from workflow_scripts.training.packing import PackedBatches, check_packs, collat
 from workflow_scripts.training.ragged import lengths_of
 from workflow_scripts.training.rows import Batches, Dev, Made, Rounds, in_parts
 from workflow_scripts.training.settings import Training
+from workflow_scripts.training.sharding import (
+    is_sharded,
+    load_moments,
+    load_weights,
+    spread,
+    weights_here,
+    whole,
+    whole_moments,
+    whole_weights,
+)
 from workflow_scripts.training.validation import dev_loss, dev_losses, dev_score
 
 WEIGHTS = "model.safetensors"
 """The file of a checkpoint's weights."""
+OPTIMIZER, SCHEDULER = "optimizer.pt", "scheduler.pt"
+"""The Trainer's files of a checkpoint's moments and learning rate."""
+SHARDED_TOKENS = 4_096
+"""Tokens that go through a device at once where the weights are spread over several, unless the settings say how many."""
 
 
 def train(
@@ -75,6 +89,12 @@ def train(
         settings = replace(settings, loss="plain")
     device = pick_device(settings.device)
     precision = pick_precision(settings.precision, device)
+    handed_on = network
+    if settings.sharded and processes() > 1:
+        trainer_arguments(settings, folder, 1, seed)  # this starts the processes' group
+        network = spread(network, device, precision)
+    if settings.gradient_checkpointing:
+        compute_again(network)
     planned = settings.batch_tokens, settings.updates, seed
     if settings.packed:
         check_packs(network, settings.max_length)
@@ -88,6 +108,9 @@ def train(
         parts = parts_of(network, to_batch, loss, updates, settings, folder, seed)
     if taken is not None:
         taken |= {"micro_batch_tokens": math.ceil(settings.batch_tokens / parts)}
+        if is_sharded(network):  # the whole one stays on the processor
+            taken |= {"weights_of_each_process": weights_here(network), "precision": precision}
+            taken |= {"device": str(network.device), "machine": machine(device)}
 
     def loss_only() -> dict[str, float]:
         return {LOSS_ONLY: dev_loss(network, codec, dev, precision=precision)}
@@ -110,7 +133,15 @@ def train(
     watch.between(loss_only, settings.loss_updates(task=any(part.references for part in dev)))
     batches, progress = in_parts(updates, parts), Progress(updates.targets())
     with network_reads(network, settings.packed):
-        return fit(network, batches, parts // processes(), to_batch, loss, look, watch, progress, seed)
+        return fit(network, batches, parts // processes(), to_batch, loss, look, watch, progress, seed, handed_on)
+
+
+def compute_again(network: PreTrainedModel) -> None:
+    """Have layers keep what goes into them alone; raises `InputError` for a network that cannot."""
+    try:
+        network.activation_checkpointing_enable({"use_reentrant": False})
+    except ValueError as error:
+        raise InputError(f"training.gradient_checkpointing: {in_one_line(error)}; leave it out") from None
 
 
 def batch_maker(codec: Codec, settings: Training, select: bool) -> Callable[[list], dict[str, torch.Tensor]]:
@@ -149,7 +180,10 @@ def parts_of(
     The part of the greatest `size` is tried.
     """
     device = pick_device(settings.device)
-    if settings.micro_batch_tokens == "auto" and device.type == "cuda":
+    if settings.micro_batch_tokens == "auto" and is_sharded(network):
+        # of processes that wait for each other's weights none can run out of memory by itself
+        settings = replace(settings, micro_batch_tokens=SHARDED_TOKENS)
+    elif settings.micro_batch_tokens == "auto" and device.type == "cuda":
         if processes() > 1:
             trainer_arguments(settings, folder, 1, seed)  # this starts the processes' group, by which they agree
         network.to(device)
@@ -169,9 +203,11 @@ def fit(
     watch: Watch,
     progress: Progress,
     seed: int,
+    handed_on: Any = None,
 ) -> list[dict]:
     """Train `network` in place on `batches`, of which `accumulated` make an update on each device; return the history.
 
+    The weights that the phase hands on are put into `handed_on`, by default into the network itself.
     `look` measures the dev set; the settings, the folder of checkpoints and the time are those of `watch`. Raises as `train` does.
     """
     settings, folder = watch.settings, watch.folder
@@ -204,7 +240,7 @@ def fit(
         raise Stopped(f"{watch.stopped}: stopped after update {trainer.state.global_step}; the same call goes on from its checkpoint")
     if is_first_process():
         chosen = chosen_updates(trainer.state.log_history, settings.checkpoint, settings.averaged, watch.by)
-        average_weights(network, [folder / f"checkpoint-{update}" / WEIGHTS for update in chosen])
+        average_weights(network if handed_on is None else handed_on, [folder / f"checkpoint-{update}" / WEIGHTS for update in chosen])
     return trainer.state.log_history
 
 
@@ -312,6 +348,8 @@ class PhaseTrainer(Trainer):
     """Hugging Face's Trainer with a look at our dev set."""
 
     model: Any
+    optimizer: Any
+    lr_scheduler: Any
     recorded: Recorded | None = None
     """An update's two passes, where they are recorded."""
 
@@ -325,6 +363,10 @@ class PhaseTrainer(Trainer):
     def prepare(self, look: Callable[[], dict[str, float]]) -> None:
         """Hand over what `evaluate` measures."""
         self.look = look
+        # a label of ours stands where it is predicted, also of a decoder; by itself the Trainer would not count the first of each part
+        self._loss_shifts_labels = False
+        # such a network is not wrapped, and gradients come to it from all processes
+        self.is_distributed_loading_by_transformers = is_sharded(self.model)
         self.begun = time.perf_counter()
         self.saved = -1
 
@@ -337,8 +379,12 @@ class PhaseTrainer(Trainer):
         return metrics
 
     def measure(self, what: Callable[[], dict[str, float]]) -> dict[str, float]:
-        """Log what the first process measures; training goes on as if nothing had been measured."""
-        metrics = first_says(what)
+        """Log what the first process measures, or all do; training goes on as if nothing had been measured."""
+        if is_sharded(self.model):  # no process can read a part of the weights
+            metrics = what()
+            self.model.reshard()
+        else:
+            metrics = first_says(what)
         self.model.train()
         self.log(metrics)
         return metrics
@@ -354,19 +400,49 @@ class PhaseTrainer(Trainer):
 
     def _save(self, output_dir: str | None = None, state_dict: dict | None = None) -> None:
         """Of a network with an adapter, a checkpoint has the weights that are trained; the others are those of the start."""
-        if not (names := getattr(self.model, "checkpointed", None)):
+        names = getattr(self.model, "checkpointed", None)
+        if not (names or is_sharded(self.model)):
             super()._save(output_dir, state_dict)
-        elif self.args.should_save:
+            return
+        weights = whole_weights(self.model, names)
+        if self.args.should_save:
             folder = Path(output_dir or str(self.args.output_dir))
             folder.mkdir(parents=True, exist_ok=True)
-            weights = dict(self.model.named_parameters())
-            save_file({name: weights[name].detach().cpu().contiguous() for name in names}, folder / WEIGHTS)
+            save_file(weights, folder / WEIGHTS)
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
-        if not getattr(self.model, "checkpointed", None):
+        if is_sharded(self.model):
+            load_weights(self.model, Path(resume_from_checkpoint) / WEIGHTS)
+        elif not getattr(self.model, "checkpointed", None):
             super()._load_from_checkpoint(resume_from_checkpoint, model)
         else:
             average_weights(self.model, [Path(resume_from_checkpoint) / WEIGHTS])
+
+    def _save_optimizer_and_scheduler(self, output_dir: str) -> None:
+        if not is_sharded(self.model):
+            super()._save_optimizer_and_scheduler(output_dir)
+            return
+        moments = whole_moments(self.optimizer)
+        if self.args.should_save:
+            for state, name in ((moments, OPTIMIZER), (self.lr_scheduler.state_dict(), SCHEDULER)):
+                torch.save(state, Path(output_dir, name))
+
+    def _load_optimizer_and_scheduler(self, checkpoint: str | None) -> None:
+        if checkpoint is None or not is_sharded(self.model):
+            super()._load_optimizer_and_scheduler(checkpoint)
+            return
+        moments, rates = (torch.load(Path(checkpoint, name), map_location="cpu", weights_only=True) for name in (OPTIMIZER, SCHEDULER))
+        load_moments(self.optimizer, moments)
+        self.lr_scheduler.load_state_dict(rates)
+
+    @contextmanager
+    def _defer_fsdp_gradient_reduction(self) -> Iterator[None]:
+        """Where an update comes in parts, gradients are spread after each of them: there is no room for whole ones."""
+        yield
+
+    def _move_model_to_device(self, model: Any, device: torch.device) -> None:
+        if not is_sharded(model):
+            super()._move_model_to_device(model, device)
 
     def _save_rng_state(self, output_dir: str) -> None:
         """A checkpoint is complete when all processes have written theirs; the first one writes its last file after this."""
@@ -384,7 +460,7 @@ class PhaseTrainer(Trainer):
         following = self.state.global_step + 1
         if grad_norm is not None or not (following == 1 or following % self.args.logging_steps == 0):
             return grad_norm
-        return torch.nn.utils.get_total_norm([weight.grad for weight in model.parameters() if weight.grad is not None])
+        return whole(torch.nn.utils.get_total_norm([weight.grad for weight in model.parameters() if weight.grad is not None]))
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
         """Add the seconds spent so far, those of earlier attempts included."""

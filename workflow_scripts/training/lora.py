@@ -7,11 +7,12 @@ feed-forward have one, as both papers advise. Embeddings and output layer have n
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from workflow_scripts.errors import InputError
 from workflow_scripts.number_types import AboveZero, Positive, ShareBelowOne
 from workflow_scripts.training.adapter import adapter
+from workflow_scripts.training.four_bits import round_matrices
 
 
 @dataclass
@@ -26,6 +27,9 @@ class LowRank:
     """Dropout of what the two matrices read, beside that of the phase."""
     targets: list[str] | None = None
     """Names of the matrices that have an adapter, as `q_proj`; by default all of attention and feed-forward."""
+    base: Literal["float32", "4bit"] = "float32"
+    """`4bit` rounds these matrices to four bits while the adapter is trained (QLoRA, Dettmers et al. 2023): an experiment, untested, for a
+    GPU with bitsandbytes. What is handed on has them as they were, with the adapter merged into them."""
 
 
 @adapter("lora", label="LoRA", source="Hu et al. 2022", settings=LowRank)
@@ -54,6 +58,10 @@ def low_rank(network: Any, form: Any, settings: LowRank, *, dora: bool) -> Any:
     if settings.rank > (most := min(chosen[narrow])):
         sizes = ", ".join(f"{name} {' × '.join(map(str, size))}" for name, size in chosen.items())
         raise InputError(f"adapter: rank: {settings.rank} is more than the {most} that the matrices have ({sizes}); lower it to {most}")
+    if settings.base == "4bit":
+        if dora:
+            raise InputError("adapter: base: 4bit is for lora; leave it out for dora")
+        round_matrices(network, chosen, outside(network, form, chosen))
     return LoraConfig(
         r=settings.rank,
         lora_alpha=settings.alpha,  # type: ignore[arg-type]  # peft divides it, so it may be any number

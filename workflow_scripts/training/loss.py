@@ -104,17 +104,17 @@ class _LinearSmoothedLoss(torch.autograd.Function):
 
 
 def states_for_logits(network: Any) -> None:
-    """Make `network` return its last states in place of logits while it trains, for `linear_smoothed_loss`.
+    """Make `network` return its last states in place of logits while it trains or is asked for `states`, for `linear_smoothed_loss`.
 
     Of a batch with `places` (`masks.without_questions`) they are those of the labels alone (labels × d).
     """
     whole = network.forward
 
-    def forward(places=None, **inputs):
-        if not network.training:
+    def forward(places=None, states=False, **inputs):
+        if not (network.training or states):
             return whole(**inputs)
-        states = last_states(network, **inputs)
-        return Seq2SeqLMOutput(logits=states if places is None else states.flatten(0, 1).index_select(0, places))
+        found = last_states(network, **inputs)
+        return Seq2SeqLMOutput(logits=found if places is None else found.flatten(0, 1).index_select(0, places))
 
     network.forward, network.gives_states = forward, True
 

@@ -15,6 +15,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from workflow_scripts.training.sharding import is_sharded
+
 
 def mixed_precision(network: Any, precision: str) -> AbstractContextManager[None]:
     """Context in which `network`, where `precision` is ``bfloat16``, computes in it while it trains.
@@ -22,9 +24,12 @@ def mixed_precision(network: Any, precision: str) -> AbstractContextManager[None
     Gradients are float32, as the weights are. Only what goes through ``network(…)`` does so: a loss outside of it sees the weights as
     they are.
     """
-    if precision != "bfloat16":
+    on_gpu = network.device.type == "cuda"
+    if precision != "bfloat16" or (on_gpu and is_sharded(network)):  # whose weights are put together in bfloat16
         return nullcontext()
-    return copied_weights(network) if network.device.type == "cuda" else _autocast(network)
+    # what is computed again on the way back would find the copies gone
+    again = getattr(network, "is_activation_checkpointing", False)
+    return copied_weights(network) if on_gpu and not again else _autocast(network)
 
 
 @contextmanager

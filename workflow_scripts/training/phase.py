@@ -53,6 +53,11 @@ def train_phase(
         del described["packed"]  # as above
     elif method.train is not Method().train:
         raise InputError("training.packed: is for models that are trained on sentences as they are; leave it out for this phase")
+    for name in ("sharded", "gradient_checkpointing"):
+        if getattr(settings, name) and method.train is not Method().train:
+            raise InputError(f"training.{name}: is for models that are trained as they are; leave it out for this phase")
+    if settings.recorded and settings.gradient_checkpointing:
+        raise InputError("training.recorded: has no place for gradient_checkpointing; leave one of them out")
     if templates != Templates():
         described["templates"] = plain(templates)
     if settings.recorded and not settings.packed:

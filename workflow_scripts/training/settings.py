@@ -32,6 +32,13 @@ class Training:
     """With `packed`, record the work of an update on a GPU once, as a CUDA graph, and replay it: for small models, which a GPU finishes
     sooner than the processor can start it. It takes as much memory, for as long as the phase lasts. Not where several GPUs share an update,
     and not where one goes through in parts (`micro_batch_tokens`); there, and on a CPU, nothing is recorded."""
+    sharded: bool = False
+    """Where several GPUs share an update, each keeps a part of the weights, their gradients and Adam's moments (FSDP) instead of all: for
+    a model that one GPU has no room for. What is handed on is the whole model. `micro_batch_tokens: auto` is 4,096 then, as no number can
+    be tried. Nothing changes with one GPU. Not for VECO, CTC and SGA, nor for tasks with a head."""
+    gradient_checkpointing: bool = False
+    """Keep of each layer what goes into it, and compute the rest again on the way back: a fraction of the memory that the tokens of an
+    update need, and about a third more time. Not with `recorded`."""
     learning_rate: AboveZero = 3e-5
     """Peak of the learning rate."""
     warmup_updates: Natural = 2_500
@@ -99,7 +106,7 @@ class Training:
         return self.evaluate_every // 4 if task else 0
 
 
-ROUNDING_ONLY = ("device", "log_every", "loss_every", "micro_batch_tokens", "loss", "recorded")
+ROUNDING_ONLY = ("device", "log_every", "loss_every", "micro_batch_tokens", "loss", "recorded", "sharded", "gradient_checkpointing")
 """Settings that may change between a killed call and its continuation: they affect only rounding and dropout's random numbers."""
 DEV_LOSSES = {"loss": "dev_loss", "smoothed_loss": "dev_smoothed_loss"}
 """`choose_by`, where it is a loss → its name in the report."""

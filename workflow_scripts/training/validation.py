@@ -12,9 +12,10 @@ from workflow_scripts.models.networks import last_states, makes_scores_of_states
 from workflow_scripts.models.search import generate
 from workflow_scripts.models.templates import prompt_of
 from workflow_scripts.models.tokenisation import Codec
-from workflow_scripts.training.loss import linear_smoothed_loss, smoothed_loss
+from workflow_scripts.training.loss import gives_states, linear_smoothed_loss, smoothed_loss
 from workflow_scripts.training.rows import Dev
 from workflow_scripts.training.settings import Training
+from workflow_scripts.training.sharding import is_sharded
 
 DEV_TOKENS = 4_096
 """Tokens of the dev set, padding included, that go through at once where its loss is measured."""
@@ -31,7 +32,9 @@ def dev_losses(
 ) -> list[float]:
     """Cross-entropy per label, in nats, with each of these label smoothings; with 0 it is the negative log-likelihood."""
     network.eval()
-    linear = makes_scores_of_states(network)
+    # a network whose weights are spread over GPUs can only be called as a whole
+    asked = gives_states(network)
+    linear = asked or (not is_sharded(network) and makes_scores_of_states(network))
     totals, labels = [0.0] * len(smoothings), 0
     rows = [row for part in dev for row in part.rows]
     for chosen in by_length([max(map(len, row)) for row in rows], tokens):
@@ -39,7 +42,10 @@ def dev_losses(
         tensors = {name: tensor.to(network.device) for name, tensor in batch.items()}
         target = tensors.pop("labels")
         with reading_in(precision, network.device):
-            states = last_states(network, **tensors) if linear else network(**tensors).logits
+            if asked or not linear:
+                states = network(**tensors, **({"states": True} if asked else {})).logits
+            else:
+                states = last_states(network, **tensors)
         for at, smoothing in enumerate(smoothings):
             if linear:
                 totals[at] += float(linear_smoothed_loss(states, *output_layer(network), target, smoothing, 1, states.dtype))
