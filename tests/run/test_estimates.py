@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 import torch
-from transformers import MBartConfig, MBartForConditionalGeneration
+from transformers import AutoConfig, AutoModelForCausalLM, MBartConfig, MBartForConditionalGeneration
 
 from workflow_scripts.models.networks import share_embeddings
 from workflow_scripts.run.estimates import MBART_LARGE, Shape, gpu_gigabytes, training_memory
 from workflow_scripts.tasks.experiment import Trained, of_training
 from workflow_scripts.training import loop as trainer
+from workflow_scripts.training.adapter import adapt
 from workflow_scripts.training.settings import Training
 
 
@@ -51,6 +52,37 @@ def test_memory_for_the_way_back_is_what_autograd_keeps(loss):
     # of the plain loss's three numbers for each piece one is kept, two come and go
     estimate -= 512 * 8 * shape.vocab_size if loss == "plain" else 0
     assert sum(kept.values()) == pytest.approx(estimate, rel=0.1)
+
+
+GEMMA = {"hidden_size": 64, "intermediate_size": 192, "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 1}
+
+
+def test_a_decoder_with_an_adapter_is_counted_and_keeps_what_is_said():
+    shape = Shape(3000, 64, 192, 3, 0, 512, True, 4 * 32, 32)
+    more = {
+        "architectures": ["Gemma3ForCausalLM"],
+        "layer_types": ["full_attention"] * 3,
+        "query_pre_attn_scalar": 32,
+        "max_position_embeddings": 512,
+    }
+    network = AutoModelForCausalLM.from_config(AutoConfig.for_model("gemma3_text", vocab_size=3000, head_dim=32, **GEMMA, **more)).train()
+    assert network.num_parameters() == pytest.approx(shape.parameters, rel=0.01)
+    training = Training(batch_tokens=512, label_smoothing=0.0, attention_dropout=0.0)
+    trained = adapt(network, {"kind": "lora", "rank": 2}, 1).trained
+    weights = {weight.untyped_storage().data_ptr() for weight in network.parameters()}
+    kept: dict[int, int] = {}
+
+    def keep(tensor):
+        kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    ids = torch.randint(5, 3000, (8, 64))
+    loss = trainer.pick_loss(network, training, "float32")
+    with trainer.network_reads(network, False), torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+        loss(network(input_ids=ids), ids, 512)
+    estimate = training_memory(shape, phase(training), 0, trained) - 1e9 - 4 * shape.parameters - 12 * trained
+    estimate -= 8 * 512 * shape.vocab_size  # which come and go
+    assert sum(size for place, size in kept.items() if place not in weights) == pytest.approx(estimate, rel=0.1)
 
 
 def test_an_update_is_shared_and_cut():

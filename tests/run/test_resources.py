@@ -1,6 +1,7 @@
 """What preflight says of memory, disk and what the profile asks of Slurm."""
 
 import copy
+import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -55,6 +56,25 @@ def test_trainings_that_share_a_gpu_need_its_memory_together(monkeypatch, at_onc
         (again,) = (finding for finding in resources.memory(config.load(raw), {}, room) if finding.about == "shared GPU, finetune")
         assert again.verdict == "ok"
         assert "12 at once" in told[0].said and "140 GB" in told[0].said
+
+
+def test_twelve_trainings_of_a_decoder_of_270_million_weights_are_too_many(tmp_path, monkeypatch):
+    """On an H200, whose memory they filled until one of them ran out."""
+    shape = {"hidden_size": 640, "intermediate_size": 2048, "num_hidden_layers": 18, "num_attention_heads": 4, "num_key_value_heads": 1}
+    gemma = {
+        "model_type": "gemma3_text",
+        "architectures": ["Gemma3ForCausalLM"],
+        "vocab_size": 262_144,
+        "head_dim": 256,
+        "max_position_embeddings": 32_768,
+        **shape,
+    }
+    (tmp_path / "config.json").write_text(json.dumps(gemma), encoding="utf-8")
+    raw = changed("backbones/bible", {"kind": "hub", "model": str(tmp_path)})
+    raw["experiments"]["help-de-en"]["training"] |= {"batch_tokens": 8_000, "adapter": {"kind": "lora"}}
+    monkeypatch.setattr(resources, "gpu_here", lambda: 141e9)
+    (told,) = (finding for finding in resources.memory(config.load(raw), {}, 12) if finding.about == "shared GPU, finetune")
+    assert told.verdict == "WRONG" and "12 at once need about 114 GB" in told.said and "gpu=11" in told.said
 
 
 def test_the_phase_that_will_not_fit_is_told_and_not_a_larger_one_that_goes_in_parts():

@@ -11,7 +11,7 @@ from workflow_scripts.tasks.experiment import Trained
 
 
 class Shape(NamedTuple):
-    """What the size of an mBART follows from, by the names of its ``config.json``."""
+    """What the size of a model follows from, by the names of mBART's ``config.json``; a decoder alone has its layers as an encoder's."""
 
     vocab_size: int
     d_model: int
@@ -20,10 +20,18 @@ class Shape(NamedTuple):
     decoder_layers: int
     max_position_embeddings: int
     tie_word_embeddings: bool = True
+    query_width: int = 0
+    """Of a decoder with a gated feed-forward layer and rotary positions (Gemma, Llama, Qwen, Mistral): the width of all its queries."""
+    key_width: int = 0
+    """And of all its keys, which several queries may share."""
 
     @property
     def parameters(self) -> int:
-        """Number of weights, tied ones once."""
+        """Number of weights, tied ones once; of a decoder to a hundredth, as the normalisations of each kind are others."""
+        if self.query_width:
+            attention = 2 * self.d_model * (self.query_width + self.key_width)
+            layers = self.encoder_layers * (attention + 3 * self.d_model * self.encoder_ffn_dim + 4 * self.d_model)
+            return layers + self.d_model * self.vocab_size * (1 if self.tie_word_embeddings else 2)
         attention, norm = 4 * (self.d_model**2 + self.d_model), 2 * self.d_model
         feed_forward = 2 * self.d_model * self.encoder_ffn_dim + self.encoder_ffn_dim + self.d_model
         encoder = self.encoder_layers * (attention + feed_forward + 2 * norm)
@@ -41,7 +49,8 @@ def training_memory(shape: Shape, phase: Trained, gpus: int, trained: int | None
 
     Weights, gradients and Adam's moments are 16 bytes a parameter, copies in bfloat16 and their gradients four more. With an adapter only
     what is `trained`, so many weights, has gradients and moments. What a token leaves behind in each layer for the way back was counted on
-    small mBARTs with as many tokens on either side, in float32; bfloat16 needs three fifths, measured on an H200.
+    small mBARTs with as many tokens on either side, in float32; bfloat16 needs three fifths, measured on an H200. `_of_decoder` has another
+    count, and beside it the scores that the loss holds at once, which in a vocabulary of a decoder's size are a gigabyte.
     Unless the loss comes in chunks, there are three numbers more for each piece of the vocabulary. `auto` counts as all of an update at
     once. Where the weights are spread over the GPUs, each has its part, and for a while the whole of two layers and of what no layer has. A
     layer that computes again keeps what goes into it, and one at a time all.
@@ -55,16 +64,33 @@ def training_memory(shape: Shape, phase: Trained, gpus: int, trained: int | None
     if phase.computes_again:
         layers = number * 4 * shape.d_model + max(encoder, decoder if shape.decoder_layers else 0)
     weight, learnt = 4, 12
-    if gpus and phase.precision != "float32":
+    half = gpus > 0 and phase.precision != "float32"
+    if half:
         layers, weight, learnt = 0.6 * layers, 6, 14
-    scores = 0 if phase.chunked_loss else 12 * shape.vocab_size
+    scores, at_once = (0 if phase.chunked_loss else 12 * shape.vocab_size), 0.0
+    if shape.query_width:
+        each = _of_decoder(shape, half, trained is not None)
+        layers = number * 4 * shape.d_model + each if phase.computes_again else number * each
+        at_once = 8 * min(1 << 27, tokens * shape.vocab_size)
     # the first term is for torch and its libraries, or what CUDA and its allocator keep
     weights: float = weight * shape.parameters + learnt * (shape.parameters if trained is None else trained)
     if phase.sharded and devices > 1:
         alone = shape.d_model * shape.vocab_size * (1 if shape.tie_word_embeddings else 2)
         together = alone + 2 * (shape.parameters - alone) / max(1, number)
         weights = weights / devices + 8 * together
-    return 1e9 + weights + tokens * (layers + scores)
+    return 1e9 + weights + at_once + tokens * (layers + scores)
+
+
+def _of_decoder(shape: Shape, half: bool, adapted: bool) -> float:
+    """Bytes that a token leaves behind in a layer of a decoder, counted on small Gemmas, which have the most normalisations.
+
+    In `half` precision normalisations are still computed in float32. Where an adapter is trained, what only their weights would read goes.
+    """
+    widths = shape.query_width + shape.key_width
+    states, attention = (20, 8.5) if half else (24, 12.5)
+    if not adapted:
+        states, attention = states + 16, attention + 4
+    return states * shape.d_model + (8 if half else 16) * shape.encoder_ffn_dim + attention * widths
 
 
 def host_memory(shape: Shape, gpus: int, text: float = 0) -> float:

@@ -301,7 +301,11 @@ def shape_of(config: Config, name: str) -> Shape | None:
             width, feed_forward, layers = (read[form.size[key]] for key in ("width", "feed_forward", "layers"))
             decoder = read.get(form.size.get("decoder_layers", ""), 0)
             positions = read[form.positions] if form.positions else 0
-            return Shape(read["vocab_size"], width, feed_forward, layers, decoder, positions, read["tie_word_embeddings"])
+            shape = Shape(read["vocab_size"], width, feed_forward, layers, decoder, positions, read["tie_word_embeddings"])
+            if not (form.causal and form.size["feed_forward"]):
+                return shape
+            heads, of_head = read[form.size["heads"]], read.get("head_dim") or width // read[form.size["heads"]]
+            return shape._replace(query_width=heads * of_head, key_width=read.get("num_key_value_heads", heads) * of_head)
         except (InputError, KeyError):
             return None
     return MBART_LARGE if "mbart-large" in model else None

@@ -94,12 +94,18 @@ def memory(config: Config, jobs: Jobs, at_once: int = 1) -> Iterator[Finding]:
             yield Finding("WRONG", f"node memory of {rule}", said)
 
 
+_USABLE = 0.8
+"""The share of a GPU that several trainings may need together: memory that one of them keeps and does not use is no other's."""
+
+
 def _shared(rule: str, one: _Sharing) -> Finding:
     """Whether so many trainings find room in one GPU at once, each with the memory of the largest."""
-    said = f"{one.at_once} at once need about {gigabytes(one.at_once * one.need)}; {_HERE} {gigabytes(one.size)}"
-    if one.at_once * one.need <= one.size:
+    said = (
+        f"{one.at_once} at once need about {gigabytes(one.at_once * one.need)}; {_HERE} {gigabytes(one.size)}, of which a fifth stays free"
+    )
+    if one.at_once * one.need <= _USABLE * one.size:
         return Finding("ok", f"shared GPU, {rule}", said)
-    room = int(one.size // one.need)
+    room = int(_USABLE * one.size // one.need)
     way_out = f"set --resources gpu={room}" if room > 1 else "leave --resources gpu out"
     return Finding("WRONG", f"shared GPU, {rule}", f"{said}; {way_out}, or lower training.batch_tokens")
 
