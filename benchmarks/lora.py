@@ -218,7 +218,7 @@ def peer(model: str, text_folder: str, updates: int, tokens: int, precision: str
     from transformers import TrainerCallback
     from trl import SFTConfig, SFTTrainer
 
-    from workflow_scripts.models.families import family_of
+    from workflow_scripts.models.recognition import family_of
     from workflow_scripts.training.loop import load_model
     from workflow_scripts.training.lora import matrices
     from workflow_scripts.training.validation import dev_loss

@@ -40,7 +40,7 @@ class Serving:
 def with_vllm(model: Path, codec: Codec, threads: int, settings: Decoding, seed: int) -> Iterator[Translate]:
     """Write behind prompts by vLLM, greedily. Raises `InputError` where it is not installed, and for what it is not asked for here."""
     from workflow_scripts.models.decoding import Translate, longest_source
-    from workflow_scripts.models.families import longest_output
+    from workflow_scripts.models.recognition import longest_output
     from workflow_scripts.models.search import Hypothesis
 
     if not codec.form.causal:
