@@ -60,7 +60,7 @@ include: "rules/preflight.smk"
 
 rule lexicons:
     input:
-        inputs.lexicon_reports(CONFIG),
+        lexicon_inputs.lexicon_reports(CONFIG),
 
 
 onerror:

@@ -1,7 +1,6 @@
 """Snakemake's own business: the checked configuration, wildcards, and how rules ask for what their jobs read.
 
-What a job reads and is told is decided in `run/inputs.py`, `run/arms.py`, `run/bridges.py`, `run/searches.py`, `run/analyses.py` and
-`run/transfer_comparisons.py`; where files are, in `workflow_scripts/config/paths.py`.
+What a job reads and is told is decided in the modules of `run/` that `run/jobs.py` names; where files are, in `workflow_scripts/config/paths.py`.
 """
 
 import hashlib
@@ -23,11 +22,12 @@ from workflow_scripts.config import paths
 from workflow_scripts.config.analyses import layerwise
 from workflow_scripts.evidence.comet import Comet
 from workflow_scripts.names import instead
-from workflow_scripts.run import analyses, arms, bridges, inputs, searches, transfer_comparisons, urgency
+from workflow_scripts.run import analyses, arms, backbone_inputs, bridges, lexicon_inputs, report_inputs, searches, text_inputs
+from workflow_scripts.run import transfer_comparisons, urgency
 from workflow_scripts.run.config import check_folder, check_record, dumped, load
 from workflow_scripts.run.uses import missing_files
 from workflow_scripts.run.digest import digest
-from workflow_scripts.run.inputs import as_json, flags
+from workflow_scripts.run.jobs import Job, as_json, check_names, flags
 from workflow_scripts.run.loading import check_files, located, with_nulls
 from workflow_scripts.run.partitions import gpu_here
 from workflow_scripts.stage import InputError, atomic, resource
@@ -84,8 +84,8 @@ def of(ask, *more):
 
     def answer(wildcards):
         try:
-            inputs.check_names(CONFIG, wildcards)
-            return ask(CONFIG, wildcards, *more)
+            check_names(CONFIG, wildcards)
+            return ask(Job(CONFIG, wildcards), *more)
         except InputError as error:
             raise WorkflowError(str(error)) from None
 
@@ -142,7 +142,7 @@ wildcard_constraints:
 
 def acquired_sources(wildcards):
     """What data are made of; the date of mtdata's environment does not count."""
-    found = of(inputs.data_sources)(wildcards)
+    found = of(text_inputs.data_sources)(wildcards)
     return {name: ancient(path) if name == "environment" else path for name, path in found.items()}
 
 

@@ -1,6 +1,6 @@
 rule held_out:
     input:
-        sources=of(inputs.corpus_sources),
+        sources=of(text_inputs.corpus_sources),
     output:
         a="results/corpora/{corpus}.{a}-{b}/{part}.{a}",
         b="results/corpora/{corpus}.{a}-{b}/{part}.{b}",
@@ -12,7 +12,7 @@ rule held_out:
         "../envs/crossgap.yaml"
     params:
         name=lambda wildcards: wildcards.part.removeprefix("test/"),
-        settings=of(inputs.corpus_settings),
+        settings=of(text_inputs.corpus_settings),
     shell:
         "python -m workflow_scripts.text.corpus held-out --name {params.name:q} "
         "--output-a {output.a:q} --output-b {output.b:q} --settings {params.settings:q} > {log:q} 2>&1"
@@ -20,11 +20,11 @@ rule held_out:
 
 rule corpus:
     input:
-        sources=of(inputs.corpus_sources),
-        held_out_a=of(inputs.held_out, "a"),
-        held_out_b=of(inputs.held_out, "b"),
-        others_a=of(inputs.others_held_out, "a"),
-        others_b=of(inputs.others_held_out, "b"),
+        sources=of(text_inputs.corpus_sources),
+        held_out_a=of(text_inputs.held_out, "a"),
+        held_out_b=of(text_inputs.held_out, "b"),
+        others_a=of(text_inputs.others_held_out, "a"),
+        others_b=of(text_inputs.others_held_out, "b"),
     output:
         a="results/corpora/{corpus}.{a}-{b}/train.{a}",
         b="results/corpora/{corpus}.{a}-{b}/train.{b}",
@@ -37,7 +37,7 @@ rule corpus:
         "../envs/crossgap.yaml"
     params:
         others=lambda w, input: flags(input, "others_a", "others_b"),
-        settings=of(inputs.corpus_settings),
+        settings=of(text_inputs.corpus_settings),
     shell:
         "python -m workflow_scripts.text.corpus train --held-out-a {input.held_out_a:q} --held-out-b {input.held_out_b:q} {params.others:q} "
         "--output-a {output.a:q} --output-b {output.b:q} --report {output.report:q} --settings {params.settings:q} > {log:q} 2>&1"

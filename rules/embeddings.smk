@@ -1,6 +1,6 @@
 rule embeddings:
     input:
-        unpack(of(inputs.pieces_of)),
+        unpack(of(lexicon_inputs.pieces_of)),
         text="results/corpora/{corpus}.{a}-{b}/train.{lang}",
     output:
         vectors="results/lexicons/{corpus}.{a}-{b}/{lexicon}/{lang}.vec",

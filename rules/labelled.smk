@@ -1,6 +1,6 @@
 rule labelled:
     input:
-        sources=of(inputs.labelled_sources),
+        sources=of(text_inputs.labelled_sources),
     output:
         examples="results/labelled/{labelled}/{labelled_part}.{lang}.tsv",
         sentences="results/labelled/{labelled}/{labelled_part}.{lang}",
@@ -12,7 +12,7 @@ rule labelled:
     conda:
         "../envs/crossgap.yaml"
     params:
-        settings=of(inputs.labelled_settings),
+        settings=of(text_inputs.labelled_settings),
     shell:
         "python -m workflow_scripts.text.labelled --examples {output.examples:q} --sentences {output.sentences:q} "
         "--report {output.report:q} --part {wildcards.labelled_part:q} --settings {params.settings:q} > {log:q} 2>&1"

@@ -1,7 +1,7 @@
 rule lexicon:
     input:
-        unpack(of(inputs.lexicon_sources)),
-        unpack(of(inputs.pieces_of)),
+        unpack(of(lexicon_inputs.lexicon_sources)),
+        unpack(of(lexicon_inputs.pieces_of)),
         text_a="results/corpora/{corpus}.{a}-{b}/train.{a}",
         text_b="results/corpora/{corpus}.{a}-{b}/train.{b}",
     output:
@@ -34,9 +34,9 @@ rule lexicon:
     conda:
         "../envs/crossgap.yaml"
     params:
-        aligned=of(inputs.aligner_flags),
+        aligned=of(lexicon_inputs.aligner_flags),
         sources=lambda w, input: flags(input, "mapped_a", "mapped_b", "dictionary", "gold", "model"),
-        settings=of(inputs.lexicon_settings),
+        settings=of(lexicon_inputs.lexicon_settings),
     shell:
         "python -m workflow_scripts.lexicon.lexicon {params.sources:q} {params.aligned} --text-a {input.text_a:q} --text-b {input.text_b:q} "
         "--lexicon-ab {output.ab:q} --lexicon-ba {output.ba:q} --report {output.report:q} "

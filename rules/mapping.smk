@@ -1,6 +1,6 @@
 rule mapping:
     input:
-        unpack(of(inputs.mapping_sources)),
+        unpack(of(lexicon_inputs.mapping_sources)),
     output:
         a="results/lexicons/{corpus}.{a}-{b}/{lexicon}/{a}.mapped.vec",
         b="results/lexicons/{corpus}.{a}-{b}/{lexicon}/{b}.mapped.vec",
@@ -14,7 +14,7 @@ rule mapping:
         "../envs/crossgap.yaml"
     params:
         sources=lambda w, input: flags(input, "vectors_a", "vectors_b", "dictionary"),
-        languages=of(inputs.fold_languages),
+        languages=of(lexicon_inputs.fold_languages),
         seed=lambda w: CONFIG.corpora[w.corpus].seed,
         settings=lambda w: as_json(CONFIG.lexicons[w.lexicon].mapping),
     shell:

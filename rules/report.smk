@@ -16,7 +16,7 @@ rule configuration:
 
 rule report:
     input:
-        files=inputs.report_inputs(CONFIG),
+        files=report_inputs.report_inputs(CONFIG),
         transfers=transfer_comparisons.results(CONFIG),
         configuration="results/configuration.json",
     output:
@@ -24,7 +24,7 @@ rule report:
             "results/report.html",
             caption="../docs/captions/report.rst",
             category="Crossgap report",
-            labels={"what": "overview of all experiments" if inputs.report_pages(CONFIG) else "all on one page"},
+            labels={"what": "overview of all experiments" if report_inputs.report_pages(CONFIG) else "all on one page"},
         ),
         scores=report(
             "results/scores.tsv",
@@ -32,7 +32,7 @@ rule report:
             category="Crossgap report",
             labels={"what": "scores as a table"},
         ),
-        tables=inputs.report_tables(CONFIG),
+        tables=report_inputs.report_tables(CONFIG),
         translations=directory("results/translations"),
         pages=[
             report(
@@ -41,7 +41,7 @@ rule report:
                 category="Crossgap report",
                 labels={"what": Path(page).stem},
             )
-            for page in inputs.report_pages(CONFIG)
+            for page in report_inputs.report_pages(CONFIG)
         ],
     log:
         "results/logs/report.log",

@@ -1,9 +1,9 @@
 rule translated:
     input:
-        unpack(of(inputs.translating_plugin)),
-        model=of(inputs.translating_model),
+        unpack(of(text_inputs.translating_plugin)),
+        model=of(text_inputs.translating_model),
         train=lambda w: paths.labelled_file(CONFIG, w.labelled, "train", ".tsv"),
-        held_out=of(inputs.translated_before),
+        held_out=of(text_inputs.translated_before),
     output:
         examples="results/labelled/{labelled}/translated/{name}.{lang}.tsv",
         sentences="results/labelled/{labelled}/translated/{name}.{lang}",
@@ -22,8 +22,8 @@ rule translated:
         unit=lambda w: CONFIG.labelled[w.labelled].unit,
         language=lambda w: CONFIG.labelled[w.labelled].language,
         held_out=lambda w, input: flags(input, "held_out"),
-        targets=of(inputs.translated_targets),
-        settings=of(inputs.translating_settings),
+        targets=of(text_inputs.translated_targets),
+        settings=of(text_inputs.translating_settings),
     shell:
         "python -m workflow_scripts.tasks.translated --model {input.model:q} --train {input.train:q} --examples {output.examples:q} "
         "--sentences {output.sentences:q} --report {output.report:q} --unit {params.unit} --languages {params.language} {wildcards.lang} "

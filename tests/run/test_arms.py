@@ -8,9 +8,10 @@ import pytest
 from configurations import changed
 from snakemake.iocontainers import Wildcards
 
-from workflow_scripts.run import analyses, arms, bridges, findings, inputs, model_findings
+from workflow_scripts.run import analyses, arms, backbone_inputs, bridges, findings, lexicon_inputs, model_findings
 from workflow_scripts.run.config import load
 from workflow_scripts.run.estimates import MBART_LARGE
+from workflow_scripts.run.jobs import Job
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks import translation
 from workflow_scripts.tasks.experiment import backbone_of
@@ -80,24 +81,27 @@ def test_an_arm_starts_from_its_own_backbone_which_keeps_its_head():
     experiment = config.experiments["help-de-en"]
     assert [backbone_of(config, experiment, arm) for arm in ("finetune", "own")] == ["bible", "encoder"]
     w = SimpleNamespace(experiment="help-de-en", arm="own", seed="1", backbone="encoder")
-    assert arms.phase_start(config, w, "finetune") == "results/backbones/encoder/model"
-    assert inputs.loaded_for(config, w) == "--keep-head" and inputs.encoder_will_do(config, w) == "--encoder-will-do"
+    assert arms.phase_start(Job(config, w), "finetune") == "results/backbones/encoder/model"
+    assert (
+        backbone_inputs.loaded_for(Job(config, w)) == "--keep-head"
+        and backbone_inputs.encoder_will_do(Job(config, w)) == "--encoder-will-do"
+    )
     w.backbone = "bible"
-    assert inputs.loaded_for(config, w) == "" and inputs.encoder_will_do(config, w) == ""
-    flags = arms.task_flags(config, w)
+    assert backbone_inputs.loaded_for(Job(config, w)) == "" and backbone_inputs.encoder_will_do(Job(config, w)) == ""
+    flags = arms.task_flags(Job(config, w))
     assert (
         flags[:3] == ["--generator", "sga", "--generator-settings"]
         and {"prompt_length": 7, "denoising": False}.items() <= json.loads(flags[3]).items()
     )
     w.arm = "finetune"
-    assert arms.task_flags(config, w) == [] and arms.switching_lexicon(config, w) == {}
+    assert arms.task_flags(Job(config, w)) == [] and arms.switching_lexicon(Job(config, w)) == {}
 
 
 def test_a_phase_that_switches_words_reads_the_lexicon_of_its_direction():
     config = load(with_arm({"data": "task", "updates": 4200, "switch": 0.3}))
     w = SimpleNamespace(experiment="help-de-en", arm="own", seed="1")
-    assert arms.switching_lexicon(config, w) == {"lexicon": "results/lexicons/help.de-en/unsupervised/de-en.tsv"}
-    assert json.loads(arms.task_flags(config, w)[1])["noise"]["rate"] == 0.3
+    assert arms.switching_lexicon(Job(config, w)) == {"lexicon": "results/lexicons/help.de-en/unsupervised/de-en.tsv"}
+    assert json.loads(arms.task_flags(Job(config, w))[1])["noise"]["rate"] == 0.3
 
 
 def with_another_corpus():
@@ -115,10 +119,14 @@ def test_corpora_that_are_learnt_together_are_read_by_training_and_backbone():
     config = load(raw)
     w = SimpleNamespace(experiment="help-de-en", arm="own", seed="1", backbone="bible")
     folder = "results/corpora/other.es-en"
-    assert arms.more_text(config, w) == {"more_sources": [f"{folder}/train.es"], "more_targets": [f"{folder}/train.en"]}
-    assert arms.task_flags(config, w) == ["--more-languages", "es", "--more-target-languages", "en"]
-    assert arms.trained_direction(config, w) == ["de", "en"]
-    assert inputs.backbone_languages(config, w) == ["de", "en", "es"] and f"{folder}/train.es" in inputs.backbone_task_text(config, w)
+    assert arms.more_text(Job(config, w)) == {"more_sources": [f"{folder}/train.es"], "more_targets": [f"{folder}/train.en"]}
+    assert arms.task_flags(Job(config, w)) == ["--more-languages", "es", "--more-target-languages", "en"]
+    assert arms.trained_direction(Job(config, w)) == ["de", "en"]
+    assert backbone_inputs.backbone_languages(Job(config, w)) == [
+        "de",
+        "en",
+        "es",
+    ] and f"{folder}/train.es" in backbone_inputs.backbone_task_text(Job(config, w))
     # the other corpus must not have what the model is tested on
     assert translation.zero_shot_references(config, "other", "en") == ["results/corpora/help.de-en/test/pages.en"]
     raw["arms"]["ras"] = [{"data": "task", "updates": 10, "switch": 0.3}]
@@ -137,7 +145,7 @@ def test_where_no_arm_switches_words_no_lexicon_is_made():
     raw = changed("run/arms", ["finetune"])
     raw["experiments"]["help-de-en"]["lexicon"] = None
     config = load(raw)
-    assert findings.used_lexicons(config) == [] and inputs.lexicon_reports(config) == []
+    assert findings.used_lexicons(config) == [] and lexicon_inputs.lexicon_reports(config) == []
     assert not [path for path in translation.results(config, "help-de-en") if "lexicons" in path]
     # an arm that names a lexicon needs no other
     raw["run"]["arms"] = ["finetune", "csr"]
@@ -150,9 +158,9 @@ def test_an_experiment_may_take_the_first_of_the_seeds_alone():
     raw["experiments"]["help-de-en"]["seeds"] = 2
     config = load(raw)
     w = Wildcards(fromdict={"experiment": "help-de-en"})
-    assert arms.seeds(config, w) == [3, 1]
+    assert arms.seeds(Job(config, w)) == [3, 1]
     runs = "results/runs/help-de-en"
-    assert arms.of_runs(config, w, "x")[:3] == [f"{runs}/finetune/seed3/x", f"{runs}/finetune/seed1/x", f"{runs}/csr/seed3/x"]
+    assert arms.of_runs(Job(config, w), "x")[:3] == [f"{runs}/finetune/seed3/x", f"{runs}/finetune/seed1/x", f"{runs}/csr/seed3/x"]
     assert {*re.findall(r"seed\d", "\n".join(translation.results(config, "help-de-en")))} == {
         "seed0",
         "seed1",
@@ -163,7 +171,7 @@ def test_an_experiment_may_take_the_first_of_the_seeds_alone():
     assert "help-de-en/csr/seed2/finetune" not in analyses.models_of_arms(config)
     raw["experiments"]["help-de-en"]["seeds"] = [2]
     config = load(raw)
-    assert arms.seeds(config, w) == [2] and arms.first_models(config, w)[0] == f"{runs}/finetune/seed2/finetune/model"
+    assert arms.seeds(Job(config, w)) == [2] and arms.first_models(Job(config, w))[0] == f"{runs}/finetune/seed2/finetune/model"
     assert "help-de-en/csr/seed2/finetune" in analyses.models_of_arms(config)
     for wrong in ([], [2, 2], [2, 4]):
         raw["experiments"]["help-de-en"]["seeds"] = wrong
@@ -178,14 +186,14 @@ def test_noise_is_made_for_the_arms_that_are_trained():
     long = [{"data": "codeswitch", "updates": 20000, "lexicon": "unsupervised"}, {"data": "task", "updates": 1400}]
     raw = changed("arms/csr-long", long)
     w = SimpleNamespace(experiment="help-de-en", noise="codeswitch", arm="csr")
-    planned = bridges.tokens(load(raw), w)
-    assert planned == bridges.tokens(load(changed("run/seeds", [1])), w)  # an arm that is defined and not run changes nothing
+    planned = bridges.tokens(Job(load(raw), w))
+    assert planned == bridges.tokens(Job(load(changed("run/seeds", [1])), w))  # an arm that is defined and not run changes nothing
     # one whose model is a backbone is trained, though the experiment does not take it
     raw["experiments"]["help-de-en"]["arms"] = ["finetune"]
     raw["backbones"]["restored"] = {"kind": "arm", "from": "help-de-en/csr/seed1/pretext"}
     raw["experiments"]["again"] = {**raw["experiments"]["help-de-en"], "backbone": "restored"}
     raw["run"] |= {"experiments": ["again", "help-de-en"]}
-    assert bridges.tokens(load(raw), w) == planned
+    assert bridges.tokens(Job(load(raw), w)) == planned
     raw["arms"]["csr"][0]["lexicon"] = "nosuch"
     with pytest.raises(InputError, match="'nosuch' is not defined"):
         load(raw)
@@ -224,4 +232,4 @@ def test_preflight_knows_corpora_that_are_learnt_together_and_models_of_another_
 )
 def test_a_lexicon_says_how_many_pairs_are_aligned_only_where_that_is_not_the_usual_number(block, flags):
     config = load(changed("lexicons/unsupervised", block))
-    assert inputs.aligner_flags(config, SimpleNamespace(lexicon="unsupervised")) == flags
+    assert lexicon_inputs.aligner_flags(Job(config, SimpleNamespace(lexicon="unsupervised"))) == flags

@@ -8,8 +8,9 @@ import pytest
 import yaml
 from snakemake.utils import update_config
 
-from workflow_scripts.run import arms, findings, inputs, model_findings
+from workflow_scripts.run import arms, backbone_inputs, backbone_uses, findings, model_findings, report_inputs, text_inputs
 from workflow_scripts.run.config import load
+from workflow_scripts.run.jobs import Job
 from workflow_scripts.run.uses import bitext_used
 from workflow_scripts.stage import InputError
 
@@ -42,14 +43,17 @@ def test_a_chain_knows_the_languages_of_its_bitext_and_reads_its_files():
     config = configured(base=made(), m2m=m2m(direction="many-to-one"))
     for name in ("base", "m2m"):
         asked = SimpleNamespace(backbone=name)
-        assert inputs.backbone_languages(config, asked) == ["de", "en", "es"]
-        assert inputs.backbone_bitext(config, asked, "train") == [
+        assert backbone_inputs.backbone_languages(Job(config, asked)) == ["de", "en", "es"]
+        assert backbone_inputs.backbone_bitext(Job(config, asked), "train") == [
             f"results/corpora/{folder}/train.{code}" for folder in ("help.de-en", "spanish.es-en") for code in folder[-5:].split("-")
         ]
-        assert "results/corpora/help.de-en/dev.de" in inputs.backbone_bitext(config, asked, "dev")
-        assert "results/corpora/help.de-en/test/pages.de" in inputs.backbone_held_out(config, asked)
+        assert "results/corpora/help.de-en/dev.de" in backbone_inputs.backbone_bitext(Job(config, asked), "dev")
+        assert "results/corpora/help.de-en/test/pages.de" in backbone_inputs.backbone_held_out(Job(config, asked))
     assert bitext_used(config) == ["help", "spanish"]
-    assert bitext_used(configured()) == [] and inputs.backbone_bitext(configured(), SimpleNamespace(backbone="bible"), "train") == []
+    assert (
+        bitext_used(configured()) == []
+        and backbone_inputs.backbone_bitext(Job(configured(), SimpleNamespace(backbone="bible")), "train") == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -79,7 +83,7 @@ def test_what_is_wrong_with_bitext(backbones, message):
 def test_a_model_from_elsewhere_goes_on_in_some_of_its_languages():
     published = {"kind": "hub", "model": "x"}
     config = configured(base=published, m2m={**m2m(), "continued": {"bitext": ["spanish"]}})  # its experiment is German to English
-    assert inputs.backbone_languages(config, SimpleNamespace(backbone="m2m")) == ["de", "en", "es"]
+    assert backbone_inputs.backbone_languages(Job(config, SimpleNamespace(backbone="m2m"))) == ["de", "en", "es"]
 
 
 @pytest.mark.parametrize(
@@ -100,7 +104,7 @@ def test_a_vocabulary_is_cut_down_to_words_of_lexicons_from_elsewhere_too(lexico
     raw["corpora"]["more"] = {"like": "help"}
     raw["backbones"]["cut"] = {"kind": "hub", "model": "x", "trim": True}
     raw["experiments"]["help-de-en"] |= {"lexicon": "own", "backbone": "cut"}
-    read = inputs.backbone_task_text(load(raw), SimpleNamespace(backbone="cut"))
+    read = backbone_inputs.backbone_task_text(Job(load(raw), SimpleNamespace(backbone="cut")))
     assert read == sorted(
         [*(f"results/corpora/help.de-en/train.{code}" for code in ("de", "en")), *(f"results/lexicons/{file}" for file in added)]
     )
@@ -108,7 +112,7 @@ def test_a_vocabulary_is_cut_down_to_words_of_lexicons_from_elsewhere_too(lexico
 
 def test_a_vocabulary_is_cut_down_to_the_text_of_models_that_are_made_from_it_too():
     config = configured(base={"kind": "hub", "model": "x", "trim": True}, m2m=m2m())
-    read = inputs.backbone_task_text(config, SimpleNamespace(backbone="base"))
+    read = backbone_inputs.backbone_task_text(Job(config, SimpleNamespace(backbone="base")))
     assert {f"results/corpora/spanish.es-en/{part}.{code}" for part in ("train", "dev") for code in ("es", "en")} <= {*read}
 
 
@@ -128,21 +132,26 @@ def of_arm(model="help-de-en/csr/seed1/pretext", **also):
 
 def test_the_model_of_an_arm_is_a_backbone():
     config, asked = of_arm(), SimpleNamespace(backbone="restored")
-    assert inputs.backbone_start(config, asked) == {"start": "results/runs/help-de-en/csr/seed1/pretext/model"}
-    assert inputs.backbone_task_text(config, asked) == ["results/corpora/help.de-en/train.de", "results/corpora/help.de-en/train.en"]
-    assert "results/corpora/help.de-en/dev.de" in inputs.backbone_held_out(config, asked)
+    assert backbone_inputs.backbone_start(Job(config, asked)) == {"start": "results/runs/help-de-en/csr/seed1/pretext/model"}
+    assert backbone_inputs.backbone_task_text(Job(config, asked)) == [
+        "results/corpora/help.de-en/train.de",
+        "results/corpora/help.de-en/train.en",
+    ]
+    assert "results/corpora/help.de-en/dev.de" in backbone_inputs.backbone_held_out(Job(config, asked))
     # its experiment is not run: only what makes the model
-    assert inputs.backbone_users(config, "bible") == ["after", "help-de-en"] and inputs.backbone_users(config, "restored") == ["after"]
-    assert not any("runs/help-de-en/" in path for path in inputs.report_inputs(config))
-    assert inputs.writes_text(config, "bible")
+    assert backbone_uses.backbone_users(config, "bible") == ["after", "help-de-en"] and backbone_uses.backbone_users(
+        config, "restored"
+    ) == ["after"]
+    assert not any("runs/help-de-en/" in path for path in report_inputs.report_inputs(config))
+    assert backbone_uses.writes_text(config, "bible")
     (found,) = [one for one in model_findings.backbones(config) if one.about == "backbones.restored"]
     assert (found.verdict, found.said) == ("ok", "the model of help-de-en/csr/seed1/pretext, which the run trains")
     # what the experiment on that model holds out is not in the text that the arm is trained on
     config = of_arm(experiments={"after": {"like": "help-de-en", "backbone": "restored", "corpus": "spanish", "source": "es"}},
                     corpora={"help": {}}, backbones={"bible": {"small": {"bitext": ["help", "spanish"]}}})  # fmt: skip
     asked = SimpleNamespace(corpus="help", a="de", b="en")
-    assert "results/corpora/spanish.es-en/test/pages.en" in inputs.others_held_out(config, asked, "b")
-    assert inputs.others_held_out(config, SimpleNamespace(corpus="spanish", a="es", b="en"), "a") == []
+    assert "results/corpora/spanish.es-en/test/pages.en" in text_inputs.others_held_out(Job(config, asked), "b")
+    assert text_inputs.others_held_out(Job(config, SimpleNamespace(corpus="spanish", a="es", b="en")), "a") == []
 
 
 @pytest.mark.parametrize(
@@ -179,8 +188,8 @@ def with_head(**changes):
 
 def test_a_head_is_kept_for_its_own_task():
     first, config = with_head()
-    assert inputs.backbone_start(config, SimpleNamespace(backbone="answers"))["start"].startswith(f"results/runs/{first}/")
-    assert inputs.backbone_users(config, "answers") == ["after"]
+    assert backbone_inputs.backbone_start(Job(config, SimpleNamespace(backbone="answers")))["start"].startswith(f"results/runs/{first}/")
+    assert backbone_uses.backbone_users(config, "answers") == ["after"]
 
 
 @pytest.mark.parametrize(
@@ -210,10 +219,13 @@ def veco(**block):
 
 def test_what_writes_text_may_be_made_of_an_encoder():
     config = configured(**veco())
-    needs = {name: inputs.writes_text(config, name) for name in ("veco", "writer")}
+    needs = {name: backbone_uses.writes_text(config, name) for name in ("veco", "writer")}
     assert needs == {"veco": False, "writer": True}
     w = SimpleNamespace(backbone="writer")
-    assert inputs.backbone_start(config, w) == {"start": "results/backbones/veco/model"} and inputs.backbone_task_text(config, w) == []
+    assert (
+        backbone_inputs.backbone_start(Job(config, w)) == {"start": "results/backbones/veco/model"}
+        and backbone_inputs.backbone_task_text(Job(config, w)) == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -266,19 +278,21 @@ def test_an_arms_own_backbone_knows_the_languages_that_the_arm_translates_zero_s
         update_config(raw, yaml.safe_load(Path(recipe).read_text(encoding="utf-8")))
     config = load(raw)
     asked = SimpleNamespace(backbone="manual-mbart")
-    assert "small-es-en" in inputs.backbone_users(config, "manual-mbart") and inputs.languages_known(config, "manual-mbart") == [
+    assert "small-es-en" in backbone_uses.backbone_users(config, "manual-mbart") and backbone_uses.languages_known(
+        config, "manual-mbart"
+    ) == [
         "de",
         "en",
         "es",
     ]
     assert findings.used_backbones(config)["manual-mbart"] == ["de", "en", "es"]
-    assert "results/corpora/manual-es.es-en/train.es" in inputs.backbone_task_text(config, asked)
-    assert "results/corpora/manual-es.es-en/test/pages.en" in inputs.backbone_held_out(config, asked)
+    assert "results/corpora/manual-es.es-en/train.es" in backbone_inputs.backbone_task_text(Job(config, asked))
+    assert "results/corpora/manual-es.es-en/test/pages.en" in backbone_inputs.backbone_held_out(Job(config, asked))
     raw["backbones"]["manual-mbart"]["small"]["text"] = {"de": "task", "en": "task"}
     with pytest.raises(InputError, match=r"backbones.manual-mbart.small.text: no text for 'es', which experiments.small-de-en needs"):
         load(raw)
     raw["run"]["zero_shot"] = False
-    assert inputs.languages_known(load(raw), "manual-mbart") == ["de", "en"]
+    assert backbone_uses.languages_known(load(raw), "manual-mbart") == ["de", "en"]
 
 
 def test_a_published_model_need_not_know_what_it_translates_zero_shot():
@@ -288,8 +302,11 @@ def test_a_published_model_need_not_know_what_it_translates_zero_shot():
     config = load(raw)
     # no arm that starts from mBART-50 learns these, which it does not know; Table 2 has it translate them all the same
     rare = {"be", "bs", "eu", "ms"}
-    assert "ted-eu-en" in inputs.backbone_users(config, "mbart50") and not rare & {*inputs.languages_known(config, "mbart50")}
-    assert rare <= {*inputs.languages_known(config, "xlmr-large")}
+    assert "ted-eu-en" in backbone_uses.backbone_users(config, "mbart50") and not rare & {*backbone_uses.languages_known(config, "mbart50")}
+    assert rare <= {*backbone_uses.languages_known(config, "xlmr-large")}
     wildcards = SimpleNamespace(experiment="ted-ten-en", testset="ted-eu-en@test")
-    assert arms.test_direction(config, wildcards) == ["eu", "en"] and arms.learnt_source(config, wildcards) == ["--learnt-from", "de"]
-    assert arms.learnt_source(config, SimpleNamespace(experiment="ted-ten-en", testset="test")) == []
+    assert arms.test_direction(Job(config, wildcards)) == ["eu", "en"] and arms.learnt_source(Job(config, wildcards)) == [
+        "--learnt-from",
+        "de",
+    ]
+    assert arms.learnt_source(Job(config, SimpleNamespace(experiment="ted-ten-en", testset="test"))) == []

@@ -15,7 +15,8 @@ from configurations import DEFAULT, changed, classified, summaries
 from snakemake.utils import update_config
 
 from workflow_scripts.report.study import configured
-from workflow_scripts.run import arms, bridges, config, inputs, uses
+from workflow_scripts.run import arms, bridges, config, report_inputs, uses
+from workflow_scripts.run.jobs import Job
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.crosslingual import switched_into
 from workflow_scripts.tasks.entry import task_of
@@ -105,9 +106,9 @@ def test_pairs_are_restored_from_the_table_of_examples():
     loaded = recipe("inference")
     for name, wanted in (("xnli", ("", "", "")), ("xnli-released", (".tsv", "--pairs", "--documents"))):
         w = SimpleNamespace(experiment=name, noise="codeswitch", arm="csr-10e", phase="pretext")
-        text = bridges.one_side(loaded, w, "train")
+        text = bridges.one_side(Job(loaded, w), "train")
         assert text == f"results/labelled/xnli/train.en{wanted[0]}"
-        assert (bridges.pairs_flag(loaded, w), bridges.with_documents(loaded, w)) == wanted[1:]
+        assert (bridges.pairs_flag(Job(loaded, w)), bridges.with_documents(Job(loaded, w))) == wanted[1:]
     assert switched_into(loaded, "xnli-released") == ["de", "es", "fr"]
 
 
@@ -170,7 +171,7 @@ def test_the_task_chooses_the_kind_of_experiment(tmp_path):
 def test_a_grid_of_a_head_has_numbers_where_yaml_has_strings():
     loaded = config.load(classified("experiments/help-modules/classification/learning_rate", ["1e-5", "3e-5"]))
     w = SimpleNamespace(experiment="help-modules", arm="finetune-10e.grid1", seed="1")
-    assert json.loads(arms.finetuning_settings(loaded, w))["classification"]["learning_rate"] == 3e-5
+    assert json.loads(arms.finetuning_settings(Job(loaded, w)))["classification"]["learning_rate"] == 3e-5
     assert all(
         trained.batch_tokens for trained in task_of(loaded.experiments["help-modules"]).phases(loaded, "help-modules", loaded.run.arms)
     )
@@ -212,7 +213,7 @@ def test_a_folder_without_a_ready_made_backbone_and_a_table_that_is_not_there_ar
     loaded = config.load(raw)
     missing = dict(uses.missing_files(loaded))
     assert missing["backbones.bible.small.ready"] == "resources/bible/ready.json"
-    assert "analyses.inside.published" in missing and "config/nowhere.tsv" in inputs.report_inputs(loaded)[0]
+    assert "analyses.inside.published" in missing and "config/nowhere.tsv" in report_inputs.report_inputs(loaded)[0]
 
 
 def test_text_that_an_analysis_alone_reads_is_missing_where_it_is_not_there():

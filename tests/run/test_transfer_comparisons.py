@@ -6,8 +6,9 @@ import pytest
 import yaml
 from snakemake.utils import update_config
 
-from workflow_scripts.run import inputs, transfer_comparisons
+from workflow_scripts.run import report_inputs, transfer_comparisons
 from workflow_scripts.run.config import load
+from workflow_scripts.run.jobs import Job
 from workflow_scripts.stage import InputError
 
 
@@ -29,15 +30,15 @@ def test_models_are_compared_task_by_task_with_the_base_first():
     assert all(list(group)[:2] == ["xlmr-small", "mbart-small"] and len(group) == 7 for group in found)
     assert next(iter(transfer_comparisons.retrievals(config)["small-retrieval"])) == "xlmr-small"
     asked = SimpleNamespace(experiment="small-topics-xlmr-small")
-    assert transfer_comparisons.names(config, asked)[0] == "xlmr-small"
+    assert transfer_comparisons.names(Job(config, asked))[0] == "xlmr-small"
     # by model, then by seed
     first = "results/runs/small-topics-xlmr-small/finetune-5e"
-    assert transfer_comparisons.folders(config, asked)[2:4] == [
+    assert transfer_comparisons.folders(Job(config, asked))[2:4] == [
         f"{first}/seed3/predictions",
         "results/runs/small-topics-mbart-small/finetune-5e/seed1/predictions",
     ]
     assert f"{first.rpartition('/')[0]}/transfer.json" in transfer_comparisons.results(config)
-    assert inputs.report_tables(config) == ["results/comparisons.tsv", "results/transfer.tsv", "results/analyses.tsv"]
+    assert report_inputs.report_tables(config) == ["results/comparisons.tsv", "results/transfer.tsv", "results/analyses.tsv"]
 
 
 def test_experiments_that_write_are_not_compared():
@@ -60,7 +61,7 @@ def test_nothing_is_compared_unless_asked_for():
         and transfer_comparisons.retrievals(config) == {}
         and transfer_comparisons.results(config) == []
     )
-    assert inputs.report_tables(config) == ["results/comparisons.tsv"]
+    assert report_inputs.report_tables(config) == ["results/comparisons.tsv"]
 
 
 @pytest.mark.parametrize(

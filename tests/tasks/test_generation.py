@@ -13,6 +13,7 @@ from workflow_scripts.models.decoding import Decoding
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.run import arms, bridges
 from workflow_scripts.run.config import load
+from workflow_scripts.run.jobs import Job
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.tasks.generation import decode, sides
@@ -77,13 +78,13 @@ def test_texts_and_targets_are_written_line_by_line(tmp_path):
 def test_each_test_set_has_its_own_languages():
     config = load(raw())
     asked = SimpleNamespace(experiment="questions", testset="de", items=lambda: [("experiment", "questions"), ("testset", "de")])
-    assert arms.trained_direction(config, asked) == ["en", "en"] and arms.test_direction(config, asked) == ["de", "de"]
-    assert arms.target(config, asked) == "de"
-    assert arms.test_text(config, asked, 1) == "results/labelled/squad-questions/test/de.de-de.target.de"
-    assert arms.tested_directions(config, asked, 0) == ["en", "de"]
+    assert arms.trained_direction(Job(config, asked)) == ["en", "en"] and arms.test_direction(Job(config, asked)) == ["de", "de"]
+    assert arms.target(Job(config, asked)) == "de"
+    assert arms.test_text(Job(config, asked), 1) == "results/labelled/squad-questions/test/de.de-de.target.de"
+    assert arms.tested_directions(Job(config, asked), 0) == ["en", "de"]
     told = SimpleNamespace(experiment="stories-de", testset="de", items=lambda: [("experiment", "stories-de")])
-    assert arms.trained_direction(config, told) == arms.test_direction(config, told) == ["en", "de"]
-    assert arms.target(config, told) == "de" and arms.direction(config, told) == ["en"]
+    assert arms.trained_direction(Job(config, told)) == arms.test_direction(Job(config, told)) == ["en", "de"]
+    assert arms.target(Job(config, told)) == "de" and arms.direction(Job(config, told)) == ["en"]
     for name in config.run.experiments:
         task = task_of(config.experiments[name])
         assert task.languages(config, name) == ["en", "de"] and task.answers == "text" and task.text == "labelled"
@@ -110,11 +111,11 @@ def test_a_phase_may_learn_from_translations_of_texts_and_targets(by, target):
     code = "en" if target else "de"
     part = f"results/labelled/squad-questions/{'translated' if by else 'translations'}/de.de-{code}"
     w = SimpleNamespace(experiment="questions", arm="all", seed="1")
-    assert arms.more_text(config, w) == {"more_sources": [f"{part}.source.de"], "more_targets": [f"{part}.target.{code}"]}
-    assert arms.task_flags(config, w) == ["--more-languages", "de", "--more-target-languages", code]
+    assert arms.more_text(Job(config, w)) == {"more_sources": [f"{part}.source.de"], "more_targets": [f"{part}.target.{code}"]}
+    assert arms.task_flags(Job(config, w)) == ["--more-languages", "de", "--more-target-languages", code]
     assert f"{part}.source.de" in task_of(config.experiments["questions"]).training_text(config, "questions")
     w.arm = "finetune"
-    assert arms.more_text(config, w) == {} and arms.task_flags(config, w) == []
+    assert arms.more_text(Job(config, w)) == {} and arms.task_flags(Job(config, w)) == []
 
 
 def test_words_are_switched_by_a_lexicon_that_is_learnt_elsewhere():
@@ -124,7 +125,7 @@ def test_words_are_switched_by_a_lexicon_that_is_learnt_elsewhere():
     folders = task_of(config.experiments["questions"]).lexicons(config, "questions")
     assert folders == ["results/lexicons/help.de-en/wiktionary"]
     asked = SimpleNamespace(experiment="questions", noise="codeswitch")
-    assert bridges.given_lexicon(config, asked) == ["results/lexicons/help.de-en/wiktionary/en-de.tsv"]
+    assert bridges.given_lexicon(Job(config, asked)) == ["results/lexicons/help.de-en/wiktionary/en-de.tsv"]
 
 
 TEXT = "labelled/squad-questions"

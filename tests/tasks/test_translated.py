@@ -8,8 +8,9 @@ import pytest
 from test_workflow import TINY, lay_out, plan
 from tiny_models import small_model
 
-from workflow_scripts.run import inputs
+from workflow_scripts.run import text_inputs
 from workflow_scripts.run.config import load
+from workflow_scripts.run.jobs import Job
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import translated as translated_stage
 from workflow_scripts.tasks.translated import joined, main, passage_in_parts, translated, without_the_marks
@@ -154,7 +155,7 @@ def test_a_pair_is_translated_and_its_label_kept_as_the_rule_calls_it(tmp_path, 
     table = tmp_path / "train.tsv"
     table.write_text("a\tOne thing.\tAnother.\n", "utf-8")
     config = load({"corpora": {}, "lexicons": {}, **content({"backbone": "translator"})})
-    assert inputs.translated_targets(config, SimpleNamespace(labelled="topics", name="de")) == ""
+    assert text_inputs.translated_targets(Job(config, SimpleNamespace(labelled="topics", name="de"))) == ""
     main(small_model(tmp_path), table, *outputs, unit="text", languages=("en", "de"))
     assert read_table(outputs[0]) == [Example("a", "ONE THING.", "ANOTHER.", line=1)]
     # what a test set in the language of the translation has as well is not learnt from
@@ -212,7 +213,7 @@ def test_a_translation_is_compared_with_what_is_held_out_in_its_language():
     raw = content({"backbone": "translator"})
     raw["labelled"]["topics"]["test"]["de"] = {**raw["labelled"]["topics"]["train"], "language": "de", "file": "german.tsv"}
     config = load({"corpora": {}, "lexicons": {}, **raw})
-    before = inputs.translated_before(config, SimpleNamespace(labelled="topics", name="de"))
+    before = text_inputs.translated_before(Job(config, SimpleNamespace(labelled="topics", name="de")))
     assert before == ["results/labelled/topics/test/de.de.tsv"]
 
 

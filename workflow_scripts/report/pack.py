@@ -21,8 +21,9 @@ from workflow_scripts.config.configuration import Config
 from workflow_scripts.evidence import scores, significance
 from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.report.study import Study, configured
-from workflow_scripts.run import arms, inputs
+from workflow_scripts.run import arms, report_inputs
 from workflow_scripts.run.config import read
+from workflow_scripts.run.jobs import Job
 from workflow_scripts.stage import ROOT, InputError, atomic, checksum, processor, provenance, run
 from workflow_scripts.tasks.entry import task_of
 
@@ -111,7 +112,7 @@ def _notice(event: str, arguments: Any) -> None:
 def _beside(config: Config) -> list[Path]:
     """Files beside the results that the report needs: plugins, and tables of papers. What belongs to the repository stays out."""
     plugins = [Path(name) for name in config.plugins if name.endswith(".py")]
-    tables = [Path(path) for path in inputs.report_inputs(config) if not path.startswith("results/")]
+    tables = [Path(path) for path in report_inputs.report_inputs(config) if not path.startswith("results/")]
     here, found = Path.cwd().resolve(), []
     for path in (*plugins, *tables):
         if path.resolve().is_relative_to(here):
@@ -184,10 +185,10 @@ def unpack(pack: Path, output: Path) -> dict[str, Any]:
 
 def compute(results: Path, config: Config) -> None:
     """Compute the scores of texts and their tests of significance from the sentences, in place of the stored ones."""
-    for study, testset, w, _ in _tested(results, config):
-        language, settings = arms.target(config, w), study.settings.scores
-        reference, source = (Path(arms.test_text(config, w, side)) for side in (1, 0))
-        of_runs = [Path(path) for path in arms.of_runs(config, w, "{testset}.hyp")]
+    for study, testset, job, _ in _tested(results, config):
+        language, settings = arms.target(job), study.settings.scores
+        reference, source = (Path(arms.test_text(job, side)) for side in (1, 0))
+        of_runs = [Path(path) for path in arms.of_runs(job, "{testset}.hyp")]
         for path in of_runs:
             scores.main(path, reference, path.with_suffix(".scores.json"), language=language, source=source, settings=settings)
         tests, names = study.run / "significance", tuple(study.arms)
@@ -195,24 +196,24 @@ def compute(results: Path, config: Config) -> None:
             systems = tuple(of_runs[number :: len(study.seeds)])
             one = tests / f"{testset}.seed{seed}.json"
             significance.per_seed(systems, reference, one, names=names, language=language, seed=seed, settings=settings)
-        comet = tuple(map(Path, arms.comet_scores(config, w)))
+        comet = tuple(map(Path, arms.comet_scores(job)))
         whole, seeds = tests / f"{testset}.json", tuple(study.seeds)
         significance.over_seeds(
             tuple(of_runs), reference, whole, names=names, seeds=seeds, language=language, comet=comet, settings=settings
         )
 
 
-def _tested(results: Path, config: Config) -> Iterator[tuple[Study, str, Any, list[Path]]]:
-    """Each test set that is answered with text: its study, its name, the wildcards of its jobs, and the files that they read."""
+def _tested(results: Path, config: Config) -> Iterator[tuple[Study, str, Job, list[Path]]]:
+    """Each test set that is answered with text: its study, its name, what its jobs are about, and the files that they read."""
     from snakemake.iocontainers import Wildcards
 
     for name in config.run.experiments:
         if task_of(config.experiments[name]).answers == "text":
             study = configured(results, name, config)
             for testset in study.tested:
-                w = Wildcards(fromdict={"experiment": name, "testset": testset})
-                files = [*arms.of_runs(config, w, "{testset}.hyp"), *(arms.test_text(config, w, side) for side in (0, 1))]
-                yield study, testset, w, [results / Path(path).relative_to("results") for path in files]
+                job = Job(config, Wildcards(fromdict={"experiment": name, "testset": testset}))
+                files = [*arms.of_runs(job, "{testset}.hyp"), *(arms.test_text(job, side) for side in (0, 1))]
+                yield study, testset, job, [results / Path(path).relative_to("results") for path in files]
 
 
 def difference(name: str, packed: list[str], made: str) -> str:

@@ -7,7 +7,6 @@ An analysis names models (backbones, and models of arms) and a text. Each of its
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from workflow_scripts import plugins, registry
 from workflow_scripts.config import paths
@@ -16,6 +15,7 @@ from workflow_scripts.config.configuration import Config
 from workflow_scripts.evidence.layerwise import Compared
 from workflow_scripts.models.family import DEFAULT_FAMILY
 from workflow_scripts.names import undefined
+from workflow_scripts.run.jobs import Job
 from workflow_scripts.stage import resource
 from workflow_scripts.tasks.experiment import backbone_of, chain, phases_of, seeds_of, trains
 from workflow_scripts.text import labelled
@@ -122,31 +122,31 @@ def analyses_of(config: Config, backbone: str) -> list[str]:
 # for the rules and the report
 
 
-def model_folders(config: Config, w: Any) -> list[str]:
+def model_folders(job: Job) -> list[str]:
     """The models that an analysis looks into."""
-    return [model_folder(name) for name in config.analyses[w.analysis].models]
+    return [model_folder(name) for name in job.analysis.models]
 
 
-def texts(config: Config, w: Any) -> list[str]:
+def texts(job: Job) -> list[str]:
     """The texts that an analysis reads."""
-    return list(chosen_text(config, config.analyses[w.analysis]).values())
+    return list(chosen_text(job.config, job.analysis).values())
 
 
-def plugin(config: Config, w: Any) -> dict[str, list[str]]:
+def plugin(job: Job) -> dict[str, list[str]]:
     """The files of the plugin that an analysis comes from."""
-    return {"plugin": plugins.files_of(registry.entry("analysis", w.measure))}
+    return {"plugin": plugins.files_of(registry.entry("analysis", job.w.measure))}
 
 
-def stage_flags(config: Config, w: Any, stage: str | None = None) -> list[str]:
+def stage_flags(job: Job, stage: str | None = None) -> list[str]:
     """What the command line of a stage, or of the wildcards' measure, says besides files and settings."""
-    analysis, entry = config.analyses[w.analysis], registry.entry("analysis", stage or w.measure)
+    analysis, entry = job.analysis, registry.entry("analysis", stage or job.w.measure)
     flags = ["--names", *analysis.models, "--side", analysis.side]
     if analysis.base and entry.base:
         flags += ["--base", analysis.base]
     if entry.reads_text:
-        flags += ["--languages", *chosen_text(config, analysis), *(["--parallel"] if analysis.parallel else [])]
-        flags += ["--labelled"] if reads_examples(config, analysis) else []
-        flags += ["--documents"] if reads_documents(config, analysis) else []
+        flags += ["--languages", *chosen_text(job.config, analysis), *(["--parallel"] if analysis.parallel else [])]
+        flags += ["--labelled"] if reads_examples(job.config, analysis) else []
+        flags += ["--documents"] if reads_documents(job.config, analysis) else []
     return flags
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from workflow_scripts import registry
 from workflow_scripts.config.configuration import Config
 from workflow_scripts.names import undefined
-from workflow_scripts.run.inputs import backbone_users, writes_text
+from workflow_scripts.run.backbone_uses import backbone_users, writes_text
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.tasks.experiment import arms_of, chain, family_in, pretrained_in, starts, trains

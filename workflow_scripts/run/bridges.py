@@ -8,8 +8,8 @@ from typing import Any
 from workflow_scripts.config import paths
 from workflow_scripts.config.configuration import Config
 from workflow_scripts.config.phases import Phase
-from workflow_scripts.run.arms import documents, labelled_file, phase_of, trained_arms
-from workflow_scripts.run.inputs import Wildcards, plugin_inputs
+from workflow_scripts.run.arms import documents, labelled_file, trained_arms
+from workflow_scripts.run.jobs import Job, plugin_inputs
 from workflow_scripts.tasks import crosslingual, translation
 from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.tasks.experiment import grid_points, phase_training
@@ -18,21 +18,21 @@ from workflow_scripts.tasks.experiment import grid_points, phase_training
 # phases before the task
 
 
-def command(config: Config, w: Wildcards) -> list[str]:
+def command(job: Job) -> list[str]:
     """How a phase before the task is trained: the command, and of an objective its name and settings."""
-    phase = phase_of(config, w)
+    phase = job.phase()
     if not phase.learns:
         return ["restore"]
     own = ["--objective-settings", json.dumps(phase.objective, ensure_ascii=False)] if phase.objective else []
     return ["learn", "--objective", phase.data, *own]
 
 
-def text(config: Config, w: Wildcards) -> dict[str, Any]:
+def text(job: Job) -> dict[str, Any]:
     """What a phase before the task reads: rounds of noised text, or by an objective the text itself, training and dev."""
-    phase = phase_of(config, w)
+    phase = job.phase()
     if phase.restores:
-        return {"noised": paths.noised_folder(w.experiment, phase.noised, w.seed)}
-    return {part: [path for path, _ in read(config, w.experiment, phase, part)] for part in ("train", "dev")}
+        return {"noised": paths.noised_folder(job.name, phase.noised, job.w.seed)}
+    return {part: [path for path, _ in read(job.config, job.name, phase, part)] for part in ("train", "dev")}
 
 
 def read(config: Config, name: str, phase: Phase, part: str) -> list[tuple[str, str]]:
@@ -48,119 +48,119 @@ def read(config: Config, name: str, phase: Phase, part: str) -> list[tuple[str, 
     return [(paths.corpus_text(config, corpus, part, code), code) for code in codes]
 
 
-def languages(config: Config, w: Wildcards) -> list[str]:
+def languages(job: Job) -> list[str]:
     """The languages of the text that a phase before the task reads."""
-    phase = phase_of(config, w)
+    phase = job.phase()
     if phase.restores:
-        return task_of(config.experiments[w.experiment]).trained_languages(config, w.experiment)
-    return [code for _, code in read(config, w.experiment, phase, "train")]
+        return job.task.trained_languages(job.config, job.name)
+    return [code for _, code in read(job.config, job.name, phase, "train")]
 
 
-def with_documents(config: Config, w: Wildcards) -> str:
+def with_documents(job: Job) -> str:
     """The flag that tells a phase before the task that `</s>` stands between the sentences, or the texts, of a line."""
-    return _with_documents(config, w, phase_of(config, w))
+    return _with_documents(job, job.phase())
 
 
-def _with_documents(config: Config, w: Wildcards, phase: Phase) -> str:
+def _with_documents(job: Job, phase: Phase) -> str:
     if phase.text:
         return ""
-    return "--documents" if phase.restores and _restores_pairs(config, w, phase) else documents(config, w)
+    return "--documents" if phase.restores and _restores_pairs(job, phase) else documents(job)
 
 
 # ---------------------------------------------------------------------------------------------
 # noised text
 
 
-def noised_phase(config: Config, w: Wildcards) -> Phase:
+def noised_phase(job: Job) -> Phase:
     """A phase that restores the wildcards' noised text; all that do have the same noise, lexicon, text and settings."""
-    every = (phase for phases in config.arms.values() for phase in phases)
-    return next(phase for phase in every if phase.restores and phase.noised == w.noise)
+    every = (phase for phases in job.config.arms.values() for phase in phases)
+    return next(phase for phase in every if phase.restores and phase.noised == job.w.noise)
 
 
-def sides(config: Config, w: Wildcards) -> list[str]:
+def sides(job: Job) -> list[str]:
     """The two languages of the parallel text that is noised."""
-    return [code for _, code in _sides(config, w, "train")]
+    return [code for _, code in _sides(job, "train")]
 
 
-def side(config: Config, w: Wildcards, part: str, number: int) -> str:
+def side(job: Job, part: str, number: int) -> str:
     """First (0) or second (1) language's side of a part of the parallel text that is noised."""
-    return _sides(config, w, part)[number][0]
+    return _sides(job, part)[number][0]
 
 
-def _sides(config: Config, w: Wildcards, part: str) -> list[tuple[str, str]]:
-    corpus = noised_phase(config, w).text or config.experiments[w.experiment].corpus
-    return [(paths.corpus_text(config, corpus, part, code), code) for code in config.corpora[corpus].languages]
+def _sides(job: Job, part: str) -> list[tuple[str, str]]:
+    corpus = noised_phase(job).text or job.experiment.corpus
+    return [(paths.corpus_text(job.config, corpus, part, code), code) for code in job.config.corpora[corpus].languages]
 
 
-def one_side(config: Config, w: Wildcards, part: str) -> str:
+def one_side(job: Job, part: str) -> str:
     """The text in one language whose words are switched: sentences or, in pairs of texts with labels, their examples."""
-    phase = noised_phase(config, w)
+    phase = noised_phase(job)
     if phase.text:
-        return read(config, w.experiment, phase, part)[0][0]
-    return labelled_file(config, w, part, ".tsv" if _restores_pairs(config, w, phase) else "")
+        return read(job.config, job.name, phase, part)[0][0]
+    return labelled_file(job, part, ".tsv" if _restores_pairs(job, phase) else "")
 
 
-def _restores_pairs(config: Config, w: Wildcards, phase: Phase) -> bool:
+def _restores_pairs(job: Job, phase: Phase) -> bool:
     """Whether the two texts of a pair are restored as one."""
-    return not phase.text and getattr(config.experiments[w.experiment], "restore", "texts") == "pairs"
+    return not phase.text and getattr(job.experiment, "restore", "texts") == "pairs"
 
 
-def pairs_flag(config: Config, w: Wildcards) -> str:
+def pairs_flag(job: Job) -> str:
     """The flag that has pairs of texts with labels restored as one."""
-    return "--pairs" if _restores_pairs(config, w, noised_phase(config, w)) else ""
+    return "--pairs" if _restores_pairs(job, noised_phase(job)) else ""
 
 
-def noised_documents(config: Config, w: Wildcards) -> str:
+def noised_documents(job: Job) -> str:
     """The flag that tells that the text that is noised is documents."""
-    return _with_documents(config, w, noised_phase(config, w))
+    return _with_documents(job, noised_phase(job))
 
 
-def switched_into(config: Config, w: Wildcards) -> list[str]:
+def switched_into(job: Job) -> list[str]:
     """The languages that the experiment's words are switched into."""
-    return crosslingual.switched_into(config, w.experiment)
+    return crosslingual.switched_into(job.config, job.name)
 
 
-def given_lexicon(config: Config, w: Wildcards) -> list[str]:
+def given_lexicon(job: Job) -> list[str]:
     """The files of given dictionaries by which the words of a pretext phase on labelled text are switched."""
-    phase = noised_phase(config, w)
+    phase = noised_phase(job)
     needed = phase.restores and phase.restores.lexicon
-    return crosslingual.lexicon_files(config, w.experiment, phase.lexicon or config.experiments[w.experiment].lexicon) if needed else []
+    return crosslingual.lexicon_files(job.config, job.name, phase.lexicon or job.experiment.lexicon) if needed else []
 
 
-def noise_sources(config: Config, w: Wildcards) -> dict[str, Any]:
+def noise_sources(job: Job) -> dict[str, Any]:
     """What a noise is made of: both directions of a lexicon, the backbone whose pieces are switched, the plugin that it comes from."""
-    phase, files = noised_phase(config, w), dict[str, Any]()
+    phase, files = noised_phase(job), dict[str, Any]()
     if phase.restores and phase.restores.lexicon:
-        folder, (a, b) = translation.lexicon_folder(config, w.experiment, phase.lexicon), sides(config, w)
+        folder, (a, b) = translation.lexicon_folder(job.config, job.name, phase.lexicon), sides(job)
         files |= {"lexicon_ab": f"{folder}/{a}-{b}.tsv", "lexicon_ba": f"{folder}/{b}-{a}.tsv"}
     if phase.restores and phase.restores.pieces:
-        files["model"] = paths.backbone_model(config.experiments[w.experiment].backbone)
-    return files | noise_plugin(config, w)
+        files["model"] = paths.backbone_model(job.experiment.backbone)
+    return files | noise_plugin(job)
 
 
-def noise_plugin(config: Config, w: Wildcards) -> dict[str, list[str]]:
+def noise_plugin(job: Job) -> dict[str, list[str]]:
     """The files of the plugin that the wildcards' noise comes from; what comes from none reads none."""
-    return plugin_inputs(noised_phase(config, w).restores)
+    return plugin_inputs(noised_phase(job).restores)
 
 
-def noise_kind(config: Config, w: Wildcards) -> str:
+def noise_kind(job: Job) -> str:
     """The name of the wildcards' noise."""
-    return noised_phase(config, w).data
+    return noised_phase(job).data
 
 
-def noise_settings(config: Config, w: Wildcards) -> list[str]:
+def noise_settings(job: Job) -> list[str]:
     """The flag with the settings of the noise's own, if there are any."""
-    phase = noised_phase(config, w)
+    phase = noised_phase(job)
     return ["--noise-settings", json.dumps(phase.noise, ensure_ascii=False)] if phase.noise else []
 
 
-def tokens(config: Config, w: Wildcards) -> int:
+def tokens(job: Job) -> int:
     """What the longest phase on this noise reads: updates × tokens per batch."""
-    experiment = config.experiments[w.experiment]
+    experiment = job.experiment
     return max(
         (phase.updates or 0) * phase_training(experiment, phase, point).batch_tokens
-        for arm in trained_arms(config, w.experiment)
-        for phase in config.arms[arm]
-        if phase.restores and phase.noised == w.noise
+        for arm in trained_arms(job.config, job.name)
+        for phase in job.config.arms[arm]
+        if phase.restores and phase.noised == job.w.noise
         for point in grid_points(experiment) or [{}]
     )

@@ -16,7 +16,7 @@ from workflow_scripts.models.family import DEFAULT_FAMILY
 from workflow_scripts.names import undefined, unfit
 from workflow_scripts.run import aligned_checks, analyses, arm_checks, backbone_checks, corpus_checks, labelled_checks, transfer_comparisons
 from workflow_scripts.run.arm_checks import own_problems
-from workflow_scripts.run.inputs import backbone_users, languages_known
+from workflow_scripts.run.backbone_uses import backbone_users, languages_known
 from workflow_scripts.run.text_checks import language_problems
 from workflow_scripts.run.uses import data_file, paths_of
 from workflow_scripts.tasks.crosslingual import crosslingual_lexicons, is_learnt

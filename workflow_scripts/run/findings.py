@@ -14,7 +14,7 @@ from workflow_scripts import plugins
 from workflow_scripts.config.configuration import Config
 from workflow_scripts.config.phases import Phase
 from workflow_scripts.run.arms import trained_arms
-from workflow_scripts.run.inputs import languages_known
+from workflow_scripts.run.backbone_uses import languages_known
 from workflow_scripts.run.uses import backbones_used, bitext_used
 from workflow_scripts.stage import ROOT, InputError
 from workflow_scripts.tasks.crosslingual import crosslingual_lexicons, is_learnt

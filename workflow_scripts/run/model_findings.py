@@ -21,9 +21,9 @@ from workflow_scripts.evidence.scores import Scores, leading
 from workflow_scripts.models.family import DEFAULT_FAMILY
 from workflow_scripts.models.recognition import config_of, family_of, titles
 from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.run.backbone_uses import keeps_head, languages_known, writes_text
 from workflow_scripts.run.estimates import MBART_LARGE, Shape
 from workflow_scripts.run.findings import Finding, Jobs, is_awaited, judged, masked_phases, scored, used_backbones
-from workflow_scripts.run.inputs import keeps_head, languages_known, writes_text
 from workflow_scripts.run.mark_findings import of_other_tools
 from workflow_scripts.run.partitions import gpu_here, gpus_of
 from workflow_scripts.run.text_findings import beginning, foreign

@@ -17,7 +17,7 @@ from workflow_scripts.models.recognition import config_of, family_of
 from workflow_scripts.models.templates import Templates
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.run.findings import Finding
-from workflow_scripts.run.inputs import asks_for_labels, templates_of
+from workflow_scripts.run.jobs import asks_for_labels, templates_of
 from workflow_scripts.run.model_findings import located
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.experiment import arm_phases, arms_of, backbone_of, chain, encoder_writes, family_in, trains

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from workflow_scripts.config.configuration import Config
 from workflow_scripts.lexicon.verdict import LEAST_WORDS
+from workflow_scripts.run.backbone_uses import backbone_users
 from workflow_scripts.run.findings import Finding, is_awaited, used_backbones, used_corpora, used_lexicons
-from workflow_scripts.run.inputs import backbone_users
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.corpus import Corpus, are_running, assign_documents, what_is_held_out
 from workflow_scripts.text.parallel import read_pairs

@@ -13,6 +13,7 @@ from workflow_scripts.config import paths
 from workflow_scripts.config.configuration import Config
 from workflow_scripts.config.experiments import AnyExperiment, task_name
 from workflow_scripts.names import undefined
+from workflow_scripts.run.jobs import Job
 from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.tasks.experiment import arms_of, backbone_of, seeds_of, trains
 
@@ -57,21 +58,21 @@ def results(config: Config) -> list[str]:
 # for the rule
 
 
-def _group(config: Config, w: Any) -> dict[str, str]:
-    return next(group for group in comparisons(config) if group[config.run.transfer or ""] == w.experiment)
+def _group(job: Job) -> dict[str, str]:
+    return next(group for group in comparisons(job.config) if group[job.config.run.transfer or ""] == job.name)
 
 
-def names(config: Config, w: Any) -> list[str]:
+def names(job: Job) -> list[str]:
     """The backbones of a comparison."""
-    return list(_group(config, w))
+    return list(_group(job))
 
 
-def folders(config: Config, w: Any) -> list[str]:
+def folders(job: Job) -> list[str]:
     """The folders of predictions of all models, with all seeds, in this order."""
     return [
-        f"{paths.run_folder(name, arms_of(config, config.experiments[name])[0], seed)}/predictions"
-        for name in _group(config, w).values()
-        for seed in seeds_of(config, config.experiments[name])
+        f"{paths.run_folder(name, arms_of(job.config, job.config.experiments[name])[0], seed)}/predictions"
+        for name in _group(job).values()
+        for seed in seeds_of(job.config, job.config.experiments[name])
     ]
 
 

@@ -6,7 +6,7 @@ first, with the first seed before the others: text, lexicon, trainings, decoding
 """
 
 from workflow_scripts.config.configuration import Config
-from workflow_scripts.run.inputs import Wildcards
+from workflow_scripts.run.jobs import Job
 from workflow_scripts.run.schedule import ANSWER, MEASURING, SHARED, TRAINING
 from workflow_scripts.tasks.experiment import arm_phases, arms_of, seeds_of, trains
 
@@ -25,26 +25,26 @@ def first_arms(config: Config, experiment: str) -> list[str]:
     return [arm for arm in (baseline, *(methods or others)[:1]) if arm]
 
 
-def of_training(config: Config, w: Wildcards) -> int:
+def of_training(job: Job) -> int:
     """The priority of an arm's phase."""
-    return _of_arm(config, w) or TRAINING
+    return _of_arm(job) or TRAINING
 
 
-def of_score(config: Config, w: Wildcards) -> int:
+def of_score(job: Job) -> int:
     """The priority of decoding and scoring an arm."""
-    return _of_arm(config, w) or MEASURING
+    return _of_arm(job) or MEASURING
 
 
-def of_noise(config: Config, w: Wildcards) -> int:
+def of_noise(job: Job) -> int:
     """The priority of making noised text: that of the most urgent arm that restores it."""
-    chosen = config.experiments[w.experiment]
-    restored = {phase.noised for arm in first_arms(config, w.experiment) for phase in arm_phases(config, chosen, arm) if phase.restores}
-    return ANSWER + (int(w.seed) == seeds_of(config, chosen)[0]) if w.noise in restored else TRAINING
+    chosen = job.experiment
+    restored = {phase.noised for arm in first_arms(job.config, job.name) for phase in arm_phases(job.config, chosen, arm) if phase.restores}
+    return ANSWER + (int(job.w.seed) == seeds_of(job.config, chosen)[0]) if job.w.noise in restored else TRAINING
 
 
-def _of_arm(config: Config, w: Wildcards) -> int:
+def _of_arm(job: Job) -> int:
     """The priority of what the first answer needs of an arm; 0 of an arm that it does not need."""
-    chosen = config.experiments[w.experiment]
-    if not trains(chosen) or w.arm.partition(".grid")[0] not in first_arms(config, w.experiment):
+    chosen = job.experiment
+    if not trains(chosen) or job.w.arm.partition(".grid")[0] not in first_arms(job.config, job.name):
         return 0
-    return ANSWER + (int(w.seed) == seeds_of(config, chosen)[0])
+    return ANSWER + (int(job.w.seed) == seeds_of(job.config, chosen)[0])

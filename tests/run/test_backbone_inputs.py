@@ -1,0 +1,72 @@
+"""What the jobs of backbones read, along chains of them."""
+
+import copy
+import dataclasses
+from types import SimpleNamespace
+
+import pytest
+from configurations import DEFAULT
+
+from workflow_scripts.run import backbone_inputs, config, model_findings, resources
+from workflow_scripts.run.jobs import Job
+from workflow_scripts.stage import InputError
+from workflow_scripts.training.backbone import chain_of
+
+
+def with_backbones(**blocks):
+    """config.yaml with more backbones beside its own, and its experiment on that of the name `last`."""
+    result = copy.deepcopy(DEFAULT)
+    text = result["backbones"]["bible"]["small"]["text"]
+    made = {name: {"kind": "continued", "continued": {"text": text}, **block} for name, block in blocks.items()}
+    result["backbones"] |= {name: {key: value for key, value in block.items() if value is not ...} for name, block in made.items()}
+    if "last" in blocks:
+        result["experiments"]["help-de-en"]["backbone"] = "last"
+    return result
+
+
+def test_a_chain_of_backbones_is_followed():
+    loaded = config.load(with_backbones(more={"from": "bible"}, last={"from": "more", "objective": "denoising"}))
+    assert chain_of(loaded.backbones, "last") == ["last", "more", "bible"]
+    jobs = {name: SimpleNamespace(backbone=name) for name in ("last", "more", "bible")}
+    assert [backbone_inputs.backbone_start(Job(loaded, job)).get("start") for job in jobs.values()] == [
+        "results/backbones/more/model",
+        "results/backbones/bible/model",
+        None,
+    ]
+    assert len({tuple(backbone_inputs.backbone_languages(Job(loaded, job))) for job in jobs.values()}) == 1
+    assert all(
+        backbone_inputs.backbone_held_out(Job(loaded, job)) and backbone_inputs.backbone_text(Job(loaded, job)) for job in jobs.values()
+    )
+    assert [backbone_inputs.loaded_for(Job(loaded, job)) for job in jobs.values()] == ["", "--keep-head", "--keep-head"]
+    assert {phase.where for phase in resources.phases(loaded) if phase.rule == "backbone"} == {
+        "backbones.last.continued.training",
+        "backbones.more.continued.training",
+        "backbones.bible.small.training",
+    }
+    assert model_findings.shape_of(loaded, "last") == model_findings.shape_of(loaded, "bible")
+    # as the report reads it
+    assert dataclasses.asdict(config.load(with_backbones(last={"from": "bible"})).backbones["last"])["from_"] == "bible"
+
+
+@pytest.mark.parametrize(
+    "blocks, said",
+    [
+        ({"a": {"from": "b"}, "b": {"from": "a"}}, r"backbones\.a\.from: a from b from a is a circle"),
+        ({"a": {"from": "a"}}, r"backbones\.a\.from: a from a is a circle"),
+        ({"a": {"from": "bibel"}}, r"backbones\.a\.from: 'bibel' is not defined, did you mean 'bible'\?"),
+        ({"a": {}}, r"backbones\.a\.from: '' is not defined"),
+        ({"a": {"from": "bible", "objective": "denoise"}}, r"a\.objective: .*got 'denoise'; did you mean 'denoising'\?"),
+        ({"a": {"from": "bible", "objective": "mlm"}}, r"a\.objective: objective mlm is not for mBART, which has a decoder"),
+        ({"a": {"kind": "small", "family": "xmlr", "continued": ...}}, r"a\.family: .*got 'xmlr'; did you mean 'xlmr'\?"),
+        ({"a": {"from": "bible", "family": "mbart"}}, r"a\.family: is for kind small only"),
+        ({"a": {"kind": "hub", "model": "x/y", "from": "bible", "continued": ...}}, r"a\.from: is for kinds continued and converted"),
+        ({"a": {"kind": "hub", "model": "x/y", "objective": "mlm", "continued": ...}}, r"a\.objective: is for kinds small and continued"),
+        ({"last": {"from": "bible", "continued": ...}}, r"backbones\.last: kind continued needs `continued`"),
+        ({"last": {"from": "bible", "continued": {"text": {"de": "task"}}}}, r"last\.continued\.text: no text for 'en'"),
+        ({"last": {"from": "bible", "continued": {"text": {"de": "task", "en": "task"}, "training": {"max_length": 999}}}}, r"999 is more"),
+        ({"last": {"kind": "small", "family": "xlmr", "small": {"text": {}}, "continued": ...}}, r"last: is an encoder \(family xlmr\)"),
+    ],
+)
+def test_backbones_that_cannot_be_made_are_refused(blocks, said):
+    with pytest.raises(InputError, match=said):
+        config.load(with_backbones(**blocks))

@@ -1,0 +1,37 @@
+"""What the wildcards of a job name."""
+
+import contextlib
+import re
+from types import SimpleNamespace
+
+import pytest
+from configurations import DEFAULT
+
+from workflow_scripts.run import config, jobs
+from workflow_scripts.stage import InputError
+
+
+def test_what_the_wildcards_name_is_found_once():
+    asked = jobs.Job(config.load(DEFAULT), SimpleNamespace(experiment="help-de-en", arm="csr.grid2", phase="pretext", backbone="bible"))
+    assert asked.experiment is asked.experiment and asked.task.name == "translation" and asked.arm == "csr"
+    assert asked.arms[0] == "finetune" and asked.seeds == [1] and asked.phase().data == "codeswitch"
+    assert asked.phase("finetune").data == "task" and asked.backbone.kind == "small"
+
+
+@pytest.mark.parametrize(
+    "asked, said",
+    [
+        ({"backbone": "bibel"}, "a file of backbone 'bibel' is asked for, which is not defined, did you mean 'bible'?"),
+        (
+            {"experiment": "help-de-en", "arm": "crs", "seed": "1"},
+            "a file of arm 'crs' is asked for, which is not defined, did you mean 'csr'?",
+        ),
+        ({"analysis": "insides"}, "a file of analysis 'insides' is asked for, which is not defined; there is nothing"),
+        ({"experiment": "help-de-en", "arm": "csr.grid3"}, None),
+        ({"experiment": "help-de-en", "arm": "trivial"}, None),
+    ],
+)
+def test_a_file_of_a_name_that_is_not_defined_is_told(asked, said):
+    told = pytest.raises(InputError, match=f"^{re.escape(said)}$") if said else contextlib.nullcontext()
+    with told:
+        jobs.check_names(config.load(DEFAULT), asked)

@@ -1,0 +1,174 @@
+"""backbone_inputs: what the jobs of backbones read, and what they are told."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+from workflow_scripts import plugins, registry
+from workflow_scripts.config import paths
+from workflow_scripts.config.configuration import Config
+from workflow_scripts.models.recognition import family_of
+from workflow_scripts.models.templates import Templates
+from workflow_scripts.run.backbone_uses import backbone_users, keeps_head, languages_known, of_users, writes_text
+from workflow_scripts.run.jobs import Job, asks_for_labels, templates_of
+from workflow_scripts.run.uses import backbones_used
+from workflow_scripts.stage import InputError, resource
+from workflow_scripts.tasks import crosslingual, translation, verbaliser
+from workflow_scripts.tasks.entry import task_of
+from workflow_scripts.tasks.experiment import (
+    chain,
+    lexicon_corpus,
+    lexicons_used,
+    texts_read,
+)
+from workflow_scripts.training.backbone import Backbone
+
+
+def backbone_languages(job: Job) -> list[str]:
+    """The languages that the backbone must know."""
+    return languages_known(job.config, job.w.backbone)
+
+
+def encoder_will_do(job: Job) -> str:
+    """The flag for a backbone that has no text to write: it may be an encoder alone."""
+    return "" if writes_text(job.config, job.w.backbone) else "--encoder-will-do"
+
+
+def _reads_text(config: Config, backbone: str) -> bool:
+    """Whether the backbone is made of, or trimmed to, the experiments' text."""
+    block = config.backbones[backbone]
+    return block.kind not in ("hub", "converted") or block.trim
+
+
+def backbone_task_text(job: Job) -> list[str]:
+    """The experiments' training text, or of an arm's model that of the arm.
+
+    Where the vocabulary is cut down to it, lexicons with words from elsewhere belong to it as well, since switched words need their pieces,
+    and so does all text of the models that are made from it.
+    """
+    if not _reads_text(job.config, job.w.backbone):
+        return []
+    if of_arm := job.backbone.arm:
+        return sorted(task_of(job.config.experiments[of_arm.experiment]).training_text(job.config, of_arm.experiment))
+    read = set(of_users(job.config, job.w.backbone, "training_text"))
+    if job.backbone.trim:
+        read |= {path for name in backbone_users(job.config, job.w.backbone) for path in _words_from_elsewhere(job.config, name)}
+        read |= {
+            path
+            for name in backbones_used(job.config)
+            if job.w.backbone in chain(job.config, name)
+            for path in _pretrained_on(job.config, name)
+        }
+        read |= {path for name in backbone_users(job.config, job.w.backbone) for path in _text_from_elsewhere(job.config, name)}
+    return sorted(read)
+
+
+def _pretrained_on(config: Config, backbone: str) -> set[str]:
+    """The files that a backbone is pretrained on here, but for the experiments' own."""
+    block = config.backbones[backbone].pretraining
+    if block is None:
+        return set()
+    sides = [(name, code) for name in block.bitext for code in config.corpora[name].languages]
+    pairs = {paths.corpus_text(config, name, part, code) for name, code in sides for part in ("train", "dev")}
+    return {resource(path) for path in block.text.values() if path != "task"} | pairs
+
+
+def _words_from_elsewhere(config: Config, name: str) -> list[str]:
+    """The files of an experiment's lexicons whose words its own text need not have: given ones, and those of another corpus."""
+    experiment = config.experiments[name]
+    if task_of(experiment).text == "labelled":
+        return crosslingual.lexicon_files(config, name)
+    files: list[str] = []
+    for used in lexicons_used(config, experiment):
+        block, corpus = config.lexicons[used], lexicon_corpus(config, experiment, used)
+        given = block.vectors or block.mapping.mode == "dictionary" or corpus != experiment.corpus
+        # pieces are the backbone's own
+        if given and block.unit == "word":
+            files += translation.lexicon_files(config, name, used)
+    return files
+
+
+def _text_from_elsewhere(config: Config, name: str) -> list[str]:
+    """The training text, in the experiment's languages, that its phases read besides that of its own corpus."""
+    known = task_of(config.experiments[name]).languages(config, name)
+    corpora = texts_read(config, config.experiments[name])
+    return [paths.corpus_text(config, each, "train", code) for each in corpora for code in config.corpora[each].languages if code in known]
+
+
+def backbone_held_out(job: Job) -> list[str]:
+    """Dev and test sets, whose sentences the backbone must not be trained on."""
+    return of_users(job.config, job.w.backbone, "held_out_text") if _reads_text(job.config, job.w.backbone) else []
+
+
+def backbone_text(job: Job) -> list[str]:
+    """The text that a backbone is pretrained on, besides the task's own, and its ready-made copy; or the files of a model in a folder."""
+    named = job.backbone
+    # what a run has made is a folder as a whole, of which Snakemake takes no single file
+    if named.kind == "hub" and named.model and (folder := Path(named.model)).is_dir() and folder.parts[:1] != ("results",):
+        return sorted(str(path) for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+    block = named.pretraining
+    ready = [f"{resource(block.ready)}/ready.json"] if block and block.ready else []
+    return [*(resource(path) for path in block.text.values() if path != "task"), *ready] if block else []
+
+
+def backbone_bitext(job: Job, part: str) -> list[str]:
+    """Both sides of a part of each corpus that a backbone is pretrained on."""
+    block = job.backbone.pretraining
+    named = block.bitext if block else []
+    return [paths.corpus_text(job.config, name, part, code) for name in named for code in job.config.corpora[name].languages]
+
+
+def backbone_start(job: Job) -> dict[str, Any]:
+    """The model of the backbone that a continued one is made from, and the plugins that its objective and its family come from."""
+    block, found = job.backbone, dict[str, Any]()
+    if block.arm:
+        found["start"] = paths.trained_model(block.arm.experiment, block.arm.arm, block.arm.seed, block.arm.phase)
+    elif block.kind in ("continued", "converted") and block.from_:
+        found["start"] = paths.backbone_model(block.from_)
+    objective = registry.entry("objective", block.objective) if block.objective else None
+    if files := plugins.files_of(objective, _family_of(block)):
+        found["plugin"] = files
+    return found
+
+
+def _family_of(block: Backbone) -> registry.Entry | None:
+    """The family of a backbone, where it is named or stands in a folder that is there."""
+    if block.family:
+        return registry.entry("family", block.family)
+    try:
+        return family_of(block.model) if block.kind == "hub" and block.model and Path(block.model).is_dir() else None
+    except InputError:
+        return None  # preflight says why
+
+
+def loaded_for(job: Job) -> str:
+    """The flags, as words of the shell, of what a backbone is loaded for: one that keeps the head of its pretraining, and one whose
+    vocabulary is cut down and that experiments ask by templates of their own."""
+    given = ["--keep-head"] if keeps_head(job.config, job.w.backbone) else []
+    users = [job.config.experiments[name] for name in backbone_users(job.config, job.w.backbone)] if job.backbone.trim else []
+    own = {template for each in users if (used := templates_of(each)) for template in used.texts}
+    own |= {
+        text
+        for each in users
+        if asks_for_labels(job.config, each)
+        for text in verbaliser.texts(each.verbaliser, job.config.labelled[each.corpus].labels)
+    }
+    if found := sorted(own - {"", Templates.restore}):
+        given += ["--templates", *found]
+    return shlex.join(given)
+
+
+def backbone_settings(job: Job) -> str:
+    """The backbone's block, with the embedded files where they really are."""
+    block = dataclasses.asdict(job.backbone)
+    for part in filter(None, (block["small"], block["continued"])):
+        part["text"] = {code: path if path == "task" else resource(path) for code, path in part["text"].items()}
+        if part.get("ready"):
+            part["ready"] = resource(part["ready"])
+    # settings that came later are told where they are used, so that no backbone of before is made anew
+    later = ("encoder_layers", "with_head")
+    return json.dumps({key: value for key, value in block.items() if value or key not in later}, ensure_ascii=False)

@@ -1,0 +1,120 @@
+"""backbone_uses: who uses a backbone in a run, and what it must be able to do for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from workflow_scripts.config.configuration import Config
+from workflow_scripts.config.phases import Phase
+from workflow_scripts.run import analyses
+from workflow_scripts.run.uses import backbones_used, translators
+from workflow_scripts.tasks import translation
+from workflow_scripts.tasks.entry import task_of
+from workflow_scripts.tasks.experiment import (
+    arm_phases,
+    arms_of,
+    backbone_of,
+    backbones_of,
+    chain,
+    encoder_writes,
+    experiments_needed,
+    needs_decoder,
+    trains,
+)
+
+
+def backbone_users(config: Config, backbone: str) -> list[str]:
+    """The names of the experiments that start from the backbone, or from one that is made from it, and of those whose test sets their
+    arms translate without having learnt to."""
+    users = experiments_from(config, backbone)
+    trained = [name for name in users if name in translation.translations(config)]
+    tested = (other for name in trained for other in translation.zero_shot_experiments(config, name))
+    return list(dict.fromkeys([*users, *tested]))
+
+
+def experiments_from(config: Config, backbone: str) -> list[str]:
+    """The names of the experiments that start from the backbone, or from one that is made from it."""
+    used = experiments_needed(config)
+    starts = {name: backbones_of(config, config.experiments[name]) for name in used}
+    return [name for name in used if any(backbone in chain(config, own) for own in starts[name])]
+
+
+def of_users(config: Config, backbone: str, ask: str) -> list[str]:
+    """What the tasks of the backbone's experiments answer, each once, sorted."""
+    return answers_of(config, backbone_users(config, backbone), ask)
+
+
+def answers_of(config: Config, experiments: list[str], ask: str) -> list[str]:
+    """What the tasks of experiments answer, each once, sorted."""
+    return sorted({found for name in experiments for found in getattr(task_of(config.experiments[name]), ask)(config, name)})
+
+
+def languages_known(config: Config, backbone: str) -> list[str]:
+    """The languages that a backbone must know: of the experiments that start from it, or if there are none, of the analyses; and of
+    the bitext that it, or one that is made from it, is pretrained on.
+
+    A published model need not know the languages that its models translate without having learnt to: these are read under the tag of
+    the language that they learnt from.
+    """
+    users = (experiments_from if config.backbones[backbone].kind == "hub" else backbone_users)(config, backbone)
+    asked = answers_of(config, users, "languages") or analyses.languages_for(config, backbone)
+    made = [name for name in backbones_used(config) if backbone in chain(config, name)]
+    blocks = [config.backbones[name].pretraining for name in made]
+    read = {code for block in blocks if block for name in block.bitext for code in config.corpora[name].languages}
+    translated = {code for name, codes in translators(config).items() if name in made for code in codes}
+    return sorted({*asked, *read, *translated})
+
+
+def writes_text(config: Config, backbone: str) -> bool:
+    """Whether an experiment has the backbone write text: as its task's answer, or to restore it."""
+    names = backbone_users(config, backbone)
+    if any(backbone in chain(config, translator) for translator in translators(config)):
+        return True
+    if not names:
+        return not analyses.analyses_of(config, backbone)
+    # the arms of a task start from this backbone itself, or from one that is made from it; in another form it may write text, though itself
+    # it need not
+    users = [config.experiments[name] for name in names]
+    arms = [(e, arm) for e in users for arm in arms_of(config, e) if _becomes(config, e, arm, backbone)]
+    restores = any(needs_decoder(phase) for e, arm in arms for phase in arm_phases(config, e, arm))
+    restores |= any(_writes_before(config, name, backbone) for name in backbones_used(config))
+    return restores or any(task_of(e).answers == "text" and not encoder_writes(config, e, arm) for e, arm in arms)
+
+
+def _becomes(config: Config, experiment: Any, arm: str, backbone: str) -> bool:
+    """Whether an arm starts from the backbone, or from one that is made from it and is not converted on the way."""
+    if not trains(experiment):
+        return True
+    links = chain(config, backbone_of(config, experiment, arm))
+    before = links[: links.index(backbone)] if backbone in links else links
+    return backbone in links and all(config.backbones[link].kind != "converted" for link in before)
+
+
+def _writes_before(config: Config, name: str, backbone: str) -> bool:
+    """Whether a backbone `name` is the model of an arm that has written text, made from this backbone without a conversion on the way."""
+    model, links = config.backbones[name].arm, chain(config, name)
+    if model is None or backbone not in links or any(config.backbones[one].kind == "converted" for one in links[: links.index(backbone)]):
+        return False
+    experiment = config.experiments[model.experiment]
+    if any(needs_decoder(phase) for phase in arm_phases(config, experiment, model.arm)):
+        return True
+    return task_of(experiment).answers == "text" and not encoder_writes(config, experiment, model.arm)
+
+
+def _is_made_from(config: Config, experiment: Any, arm: str, backbone: str) -> bool:
+    """Whether an arm starts from the backbone, or from one that is made from it; models that others trained count by the experiment."""
+    return not trains(experiment) or backbone in chain(config, backbone_of(config, experiment, arm))
+
+
+def keeps_head(config: Config, backbone: str) -> bool:
+    """Whether a backbone keeps the head of its pretraining: another is made from it, it writes at once, or guesses masked words first."""
+    users = [config.experiments[name] for name in backbone_users(config, backbone)]
+    arms = [(e, arm) for e in users for arm in arms_of(config, e) if _is_made_from(config, e, arm, backbone)]
+    if any(encoder_writes(config, e, arm) or _guesses(arm_phases(config, e, arm)) for e, arm in arms):
+        return True
+    return backbone in {config.backbones[name].from_ for name in backbones_used(config)}
+
+
+def _guesses(phases: list[Phase]) -> bool:
+    """Whether a phase before the task learns by an objective for encoders."""
+    return any(phase.learns and phase.learns.decoder is False for phase in phases)

@@ -1,0 +1,139 @@
+"""text_inputs: what the jobs of data and text read, and what they are told."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+from workflow_scripts.config import paths
+from workflow_scripts.config.configuration import Config
+from workflow_scripts.models.decoding import Decoding
+from workflow_scripts.run.backbone_uses import of_users
+from workflow_scripts.run.jobs import Job, as_json, writing_plugins
+from workflow_scripts.run.uses import backbones_used, data_file
+from workflow_scripts.stage import resource
+from workflow_scripts.tasks import translation
+from workflow_scripts.tasks.entry import task_of
+from workflow_scripts.tasks.experiment import (
+    arm_phases,
+    lexicon_corpus,
+    lexicons_used,
+    seeds_of,
+    texts_read,
+    trains,
+)
+from workflow_scripts.text import labelled
+
+
+def data_sources(job: Job) -> dict[str, Any]:
+    """What data are made of besides the network: other data, and the environment of mtdata, whose date does not count."""
+    block = job.config.data[job.w.data]
+    joined = {"joined": [data_file(job.config, name) for name in block.join]} if block.join else {}
+    return joined | ({"environment": "results/environments/mtdata.json"} if block.mtdata else {})
+
+
+def corpus_sources(job: Job) -> list[str]:
+    """The files that a corpus, or one held-out part of it, is read from."""
+    corpus = job.corpus
+    part = getattr(job.w, "part", "train")
+    every = [corpus.train, corpus.dev, *corpus.test.values()]
+    # dev leaves out what the test sets have; corpus.json has the checksums of all
+    sources = {"train": every, "dev": every[1:]}.get(part) or [corpus.test[part.removeprefix("test/")]]
+    return list(dict.fromkeys(resource(path) for source in sources for path in (source.paths() or corpus.train.paths())))
+
+
+def corpus_settings(job: Job) -> str:
+    """The corpus's block, with the embedded files where they really are."""
+    return as_json(job.corpus.at_hand())
+
+
+def held_out(job: Job, side: str) -> list[str]:
+    """One side (the wildcard `a` or `b`) of all parts of a corpus that nothing is trained on."""
+    return [
+        paths.corpus_text(job.config, job.w.corpus, part, getattr(job.w, side)) for part in paths.held_out_parts(job.config, job.w.corpus)
+    ]
+
+
+def others_held_out(job: Job, side: str) -> list[str]:
+    """What the training text must not have although other text holds it out: references that the corpus's models translate zero-shot, and
+    the dev and test sets of experiments that start from the model of an arm that was trained on it, that look into such a model, that read
+    it in a phase before the task, or that switch words by a lexicon that was aligned in it."""
+    own, arms = paths.corpus_folder(job.config, job.w.corpus), {name: job.config.backbones[name].arm for name in backbones_used(job.config)}
+    trained = {name: job.config.experiments[arm.experiment] for name, arm in arms.items() if arm}
+    learnt = [name for name, e in trained.items() if job.w.corpus in _corpora_learnt(job.config, e)]
+    held_out = {path for name in learnt for path in of_users(job.config, name, "held_out_text")}
+    for name in job.config.run.experiments:
+        if job.w.corpus in _corpora_known(job.config, job.config.experiments[name]):
+            held_out |= {*task_of(job.config.experiments[name]).held_out_text(job.config, name)}
+    others = {path for path in held_out if not path.startswith(f"{own}/")}
+    return sorted({*translation.zero_shot_references(job.config, job.w.corpus, getattr(job.w, side)), *others})
+
+
+def _corpora_learnt(config: Config, experiment: Any) -> set[str]:
+    """The texts that an experiment's arms are trained on, and those in which its lexicons were aligned."""
+    more = (*getattr(experiment, "together_with", ()), *texts_read(config, experiment))
+    return {experiment.corpus, *more, *_corpora_aligned(config, experiment)}
+
+
+def _corpora_aligned(config: Config, experiment: Any) -> set[str]:
+    """The corpora whose pairs an experiment's lexicons are made of; other lexicons do not know which sentences belong together."""
+    aligned = [name for name in lexicons_used(config, experiment) if config.lexicons[name].mapping.mode == "aligned"]
+    return {lexicon_corpus(config, experiment, name) for name in aligned}
+
+
+def _corpora_known(config: Config, experiment: Any) -> set[str]:
+    """The corpora besides its own that an experiment knows from elsewhere: by its lexicons and the phases before its task, or by the models
+    that it looks into."""
+    if trains(experiment):
+        return {*texts_read(config, experiment), *_corpora_aligned(config, experiment)}
+    models = [config.experiments[model.experiment] for model in experiment.models.values() if model.experiment]
+    return {corpus for model in models for corpus in _corpora_learnt(config, model)}
+
+
+def labelled_sources(job: Job) -> list[str]:
+    """The files of all parts. Each part's job reads all of them, as examples of one part are left out of the others."""
+    return list(dict.fromkeys(map(resource, labelled.paths(job.labelled))))
+
+
+def labelled_settings(job: Job) -> str:
+    """The labelled text's block, with the embedded files where they really are."""
+    return as_json(job.labelled.at_hand())
+
+
+def translated_targets(job: Job) -> str:
+    """The flag with the languages of targets, before and after a model has translated the training text; none without targets."""
+    block = job.labelled
+    if block.unit != "target":
+        return ""
+    return f"--target-languages {block.language_of_targets('train')} {block.language_of_targets(f'translated/{job.w.name}')}"
+
+
+def translated_before(job: Job) -> list[str]:
+    """The tables of dev and test sets in the language into which a model translates the training text."""
+    before = labelled.parts_before(job.labelled, f"translated/{job.w.name}")
+    return [paths.labelled_file(job.config, job.w.labelled, part, ".tsv") for part in before]
+
+
+def translating_model(job: Job) -> str:
+    """The model that translates the training text of a labelled text, see `LabelledSource.by`."""
+    by = job.labelled.translations[job.w.name].by
+    if "backbone" in by:
+        return paths.backbone_model(by["backbone"])
+    seed = seeds_of(job.config, job.config.experiments[by["experiment"]])[0]
+    return paths.trained_model(by["experiment"], by["arm"], seed, "finetune")
+
+
+def translating_settings(job: Job) -> str:
+    """How that model decodes, as JSON: as in its experiment; a backbone has none, and decodes by default."""
+    by = job.labelled.translations[job.w.name].by
+    settings = job.config.experiments[by["experiment"]].decoding if "experiment" in by else Decoding()
+    return json.dumps(dataclasses.asdict(settings))
+
+
+def translating_plugin(job: Job) -> dict[str, list[str]]:
+    """The files of the plugins that this decoding uses: of the generator, and of the engine unless the generator writes itself."""
+    by = job.labelled.translations[job.w.name].by
+    experiment = job.config.experiments[by["experiment"]] if "experiment" in by else None
+    phases = arm_phases(job.config, experiment, by["arm"]) if experiment else []
+    return writing_plugins(experiment.decoding if experiment else Decoding(), phases)
