@@ -62,7 +62,6 @@ def test_a_chain_of_backbones_is_followed():
         ({"a": {"kind": "hub", "model": "x/y", "from": "bible", "continued": ...}}, r"a\.from: is for kinds continued and converted"),
         ({"a": {"kind": "hub", "model": "x/y", "objective": "mlm", "continued": ...}}, r"a\.objective: is for kinds small and continued"),
         ({"last": {"from": "bible", "continued": ...}}, r"backbones\.last: kind continued needs `continued`"),
-        ({"last": {"from": "bible", "continued": {"text": {"de": "task"}}}}, r"last\.continued\.text: no text for 'en'"),
         ({"last": {"from": "bible", "continued": {"text": {"de": "task", "en": "task"}, "training": {"max_length": 999}}}}, r"999 is more"),
         ({"last": {"kind": "small", "family": "xlmr", "small": {"text": {}}, "continued": ...}}, r"last: is an encoder \(family xlmr\)"),
     ],
