@@ -1,6 +1,5 @@
 """A generator of a plugin: how its phase is trained, what its model says of itself, and what is wrong with it in a configuration."""
 
-import ast
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -47,11 +46,11 @@ def frozen(settings):
 def half(door, monkeypatch):
     """The registry with a generator as a plugin's."""
     monkeypatch.setattr(
-        registry, "_PLUGINS", {"half.py": plugins.Plugin("half.py", (Path(__file__),), (("generator", "half"),), (), sha256="f00d" * 16)}
+        plugins, "_PLUGINS", {"half.py": plugins.Plugin("half.py", (Path(__file__),), (("generator", "half"),), (), sha256="f00d" * 16)}
     )
-    monkeypatch.setattr(registry, "_LOADING", ["half.py"])
+    monkeypatch.setattr(registry, "LOADING", ["half.py"])
     register_generator("half", learn=frozen, label="half a model", settings=Frozen)
-    registry._LOADING.clear()
+    registry.LOADING.clear()
 
 
 def test_a_phase_is_trained_as_the_generator_says_and_its_model_knows_it(half, tmp_path, monkeypatch):
@@ -69,7 +68,7 @@ def test_a_phase_is_trained_as_the_generator_says_and_its_model_knows_it(half, t
     told = {"languages": ("de", "en"), "threads": 1, "settings": decoding.Decoding(max_length=4, beam_size=1)}
     decoding.main(tmp_path / "out/model", folder / "dev.de", tmp_path / "hyp", **told)
     assert len((tmp_path / "hyp").read_text("utf-8").splitlines()) == len((folder / "dev.de").read_text("utf-8").splitlines())
-    monkeypatch.setattr(registry, "_PLUGINS", {})
+    monkeypatch.setattr(plugins, "_PLUGINS", {})
     del registry._ENTRIES["generator"]["half"]
     with pytest.raises(InputError, match=r"out/model: was trained with a generator of the plugin half\.py: .* name the plugin"):
         decoding.main(tmp_path / "out/model", folder / "dev.de", tmp_path / "hyp", **told)
@@ -121,29 +120,3 @@ def test_one_clear_line_for_each_mistake(half, phase, said):
     with pytest.raises(InputError) as error:
         load(configured(**phase))
     assert said in str(error.value)
-
-
-ELSEWHERE = {
-    "models/sga.py": "the key of SGA's settings, and `ctc` as the name of an alignment",
-    "models/refining.py": "`ctc` as the name of an alignment",
-    "training/generating.py": "`ctc` as the name of an alignment",
-    "models/decoding.py": "the engine that is the default",
-    "training/generator.py": "the generator that is the default",
-    "registry.py": "a library that is heavy",
-    "stage.py": "a library whose version counts",
-    "storage.py": "the name of a folder of the cache",
-    "text/hub.py": "Hugging Face's datasets",
-    "text/acquisition.py": "Hugging Face's datasets",
-    "run/data_checks.py": "Hugging Face's datasets",
-}
-"""Modules that have a word which is also the name of an engine or a generator → why."""
-
-
-def test_no_other_module_knows_an_engine_or_a_generator_by_name():
-    names = {name for kind in ("engine", "generator") for name, entry in registry.entries(kind).items() if not entry.plugin}
-    found = set()
-    for path in Path("workflow_scripts").rglob("*.py"):
-        strings = (node.value for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, ast.Constant))
-        if any(string in names for string in strings if isinstance(string, str)):
-            found.add(str(path.relative_to("workflow_scripts")))
-    assert found == {"models/engines.py", "training/writing.py", *ELSEWHERE}
