@@ -43,6 +43,19 @@ def test_a_recipe_is_planned_from_its_data_to_the_report(name, tmp_path):
     assert not list(Path(tmp_path).rglob("results/*"))
 
 
+def test_translate_train_all_is_planned_where_it_is_asked_for(tmp_path):
+    recipes = [ROOT / f"config/{part}.yaml" for part in ("xtreme", "veco")]
+    bring(tmp_path, *recipes)
+    asked = "run={experiments: ['tta-*'], arms: [translate-train-3e, translate-train-5e]}"
+    said = snakemake(tmp_path, "--configfile", str(ROOT / "config.yaml"), *map(str, recipes), "--config", asked, "-n", "-p")
+    tasks = [f"tta-{task}-{model}" for task in ("xnli", "pawsx", "xquad", "mlqa", "tydiqa") for model in ("xlmr", "veco-encoder")]
+    assert {*re.findall(r"experiment=([\w-]+)", said)} == {*tasks, "tta-tatoeba", "tta-bucc"}
+    # TyDiQA goes on from what XQuAD has made of the model, with its head
+    commands = [line for line in said.splitlines() if "training.backbone" in line and "xquad-xlmr" in line]
+    assert len(commands) == 1 and "tta-xquad-xlmr/translate-train-3e/seed1/finetune/model" in commands[0] and '"with_head": true' in commands[0]
+    assert re.search(r"--start results/backbones/xquad-veco-encoder/model .*tta-tydiqa-veco-encoder", said)
+
+
 def test_snakemakes_own_report_has_a_page_of_each_of_many_experiments_and_comet(tmp_path):
     recipes = ConfigSettings(configfiles=[ROOT / "config.yaml", ROOT / "config/translation.yaml"])
     with SnakemakeApi() as api:
