@@ -52,7 +52,11 @@ def test_translate_train_all_is_planned_where_it_is_asked_for(tmp_path):
     assert {*re.findall(r"experiment=([\w-]+)", said)} == {*tasks, "tta-tatoeba", "tta-bucc"}
     # TyDiQA goes on from what XQuAD has made of the model, with its head
     commands = [line for line in said.splitlines() if "training.backbone" in line and "xquad-xlmr" in line]
-    assert len(commands) == 1 and "tta-xquad-xlmr/translate-train-3e/seed1/finetune/model" in commands[0] and '"with_head": true' in commands[0]
+    assert (
+        len(commands) == 1
+        and "tta-xquad-xlmr/translate-train-3e/seed1/finetune/model" in commands[0]
+        and '"with_head": true' in commands[0]
+    )
     assert re.search(r"--start results/backbones/xquad-veco-encoder/model .*tta-tydiqa-veco-encoder", said)
 
 
