@@ -127,7 +127,7 @@ def test_a_language_without_a_tag_is_refused(models):
 def plugged(monkeypatch):
     """The plugin of the examples with a family, for one test."""
     monkeypatch.setattr(registry, "_ENTRIES", {kind: {**some} for kind, some in registry._ENTRIES.items()})
-    monkeypatch.setattr(registry, "_PLUGINS", {})
+    monkeypatch.setattr(plugins, "_PLUGINS", {})
     plugins.load([str(PLUGIN)])
 
 
