@@ -21,6 +21,7 @@ from workflow_scripts import plugins, registry
 from workflow_scripts.config import paths
 from workflow_scripts.config.analyses import layerwise
 from workflow_scripts.evidence.comet import Comet
+from workflow_scripts.models import foreign_code
 from workflow_scripts.names import instead
 from workflow_scripts.run import analyses, arms, backbone_inputs, bridges, lexicon_inputs, report_inputs, searches, text_inputs
 from workflow_scripts.run import transfer_comparisons, urgency
@@ -59,10 +60,11 @@ except InputError as error:
 
 
 # Rules call `python -m workflow_scripts.<room>.<stage>` from whatever working directory; each stage loads the plugins.
+TRUSTED = any(backbone.trust_remote_code for backbone in CONFIG.backbones.values())
 PLUGINS = os.pathsep.join(os.path.abspath(name) if name.endswith(".py") else name for name in CONFIG.plugins)
 shell.prefix(
     f'export PYTHONPATH="{ROOT}:${{{{PYTHONPATH:-}}}}" TOKENIZERS_PARALLELISM=false '
-    f"{f'{plugins.VARIABLE}={shlex.quote(PLUGINS)}' if PLUGINS else ''}; "
+    f"{f'{plugins.VARIABLE}={shlex.quote(PLUGINS)}' if PLUGINS else ''}{f' {foreign_code.VARIABLE}=1' if TRUSTED else ''}; "
 )
 
 

@@ -177,7 +177,9 @@ def test_code_in_a_models_folder_is_not_run(whole, tmp_path):
     shutil.rmtree(tmp_path / "changed")
     folder = with_settings(whole, tmp_path, auto_map=named, model_type="mine")
     (folder / "modeling_mine.py").write_text("raise SystemExit('run')\n")
-    with pytest.raises(InputError, match=r"the code of this model \(modeling_mine\.Mine\) is no part of transformers.*let a plugin"):
+    with pytest.raises(
+        InputError, match=r"the code of this model \(modeling_mine\.Mine\) is no part of transformers.*set trust_remote_code: true"
+    ):
         check_folder(folder)
 
 

@@ -8,6 +8,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
+from workflow_scripts.models.foreign_code import check_code
 from workflow_scripts.stage import InputError
 from workflow_scripts.storage import refused_file
 
@@ -22,7 +23,7 @@ _OTHERS = ("*.gguf", "*.h5", "*.msgpack", "*.onnx", "*.ckpt", "*.pt", "*.pth", "
 
 
 def check_folder(folder: Path) -> None:
-    """Raise `InputError` for a folder without ``config.json``, and for one whose files git LFS has not fetched."""
+    """Raise `InputError` for a folder without ``config.json``, one whose files git LFS has not fetched, and code that is not trusted."""
     if not folder.is_dir():
         raise InputError(f"{folder}: no such folder; a model in Hugging Face's format is needed")
     for path in sorted(folder.iterdir()):
@@ -34,20 +35,7 @@ def check_folder(folder: Path) -> None:
     if not (folder / "config.json").exists() or not (folder / "config.json").stat().st_size:
         there = "no config.json is there" if any(folder.iterdir()) else "the folder is empty"
         raise InputError(f"{folder}: {there}; {_instead(folder)}")
-    config = _read(folder / "config.json")
-    if config.get("auto_map") and not _is_known(str(config.get("model_type"))):
-        code = config["auto_map"].get("AutoModel") or next(iter(config["auto_map"].values()))
-        raise InputError(
-            f"{folder}: the code of this model ({code}) is no part of "
-            "transformers; it stands in the model's folder, would run with your rights, and is not run. If you trust it, let a plugin "
-            "import it and register its classes (`AutoConfig.register`, `AutoModelForCausalLM.register`)"
-        )
-
-
-def _is_known(model_type: str) -> bool:
-    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
-
-    return model_type in CONFIG_MAPPING
+    check_code(folder, _read(folder / "config.json"))
 
 
 def check_weights(folder: Path) -> None:

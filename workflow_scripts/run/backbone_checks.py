@@ -24,7 +24,7 @@ def problems(config: Config) -> Iterator[str]:
             yield f"{where}.from: is for kinds continued and converted, or names the model of an arm (kind arm)"
         if backbone.kind != "small" and backbone.family:
             yield f"{where}.family: is for kind small only; a model that is loaded or continued has its own"
-        for key in ("model", "revision", "trim") if backbone.kind != "hub" else ():
+        for key in ("model", "revision", "trim", "trust_remote_code") if backbone.kind != "hub" else ():
             if getattr(backbone, key):
                 yield f"{where}.{key}: is for kind hub, and the kind is {backbone.kind}; set kind: hub to have it read, or leave it out"
         if backbone.kind in ("hub", "converted") and backbone.objective:

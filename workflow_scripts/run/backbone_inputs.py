@@ -170,5 +170,5 @@ def backbone_settings(job: Job) -> str:
         if part.get("ready"):
             part["ready"] = resource(part["ready"])
     # settings that came later are told where they are used, so that no backbone of before is made anew
-    later = ("encoder_layers", "with_head")
+    later = ("encoder_layers", "with_head", "trust_remote_code")
     return json.dumps({key: value for key, value in block.items() if value or key not in later}, ensure_ascii=False)

@@ -19,6 +19,7 @@ from workflow_scripts import registry
 from workflow_scripts.config.configuration import Config
 from workflow_scripts.evidence.scores import Scores, leading
 from workflow_scripts.models.family import DEFAULT_FAMILY
+from workflow_scripts.models.foreign_code import code_that_ran, trusting
 from workflow_scripts.models.recognition import config_of, family_of, titles
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.run.backbone_uses import keeps_head, languages_known, writes_text
@@ -61,7 +62,11 @@ def backbones(config: Config) -> Iterator[Finding]:
             continue  # made of another backbone
         elif folder := located(block.model, block.revision):
             able = not writes_text(config, name), masked_phases(config, name), keeps_head(config, name)
-            yield judged(f"backbones.{name}.model", _model_in, folder, codes, *able)
+            with trusting(block.trust_remote_code):
+                yield judged(f"backbones.{name}.model", _model_in, folder, codes, *able)
+            if block.trust_remote_code and (files := code_that_ran(folder)):
+                said = f"code that comes with the model runs with your rights: {', '.join(files)}"
+                yield Finding("note", f"backbones.{name}.trust_remote_code", said)
         else:
             tagged = codes if writes_text(config, name) else []
             yield judged(f"backbones.{name}.model", _model_on_the_hub, block.model, block.revision, tagged, verdict="note")

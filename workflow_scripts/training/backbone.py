@@ -20,6 +20,7 @@ from workflow_scripts import registry
 from workflow_scripts.entry_names import Named
 from workflow_scripts.models.family import DEFAULT_FAMILY
 from workflow_scripts.models.folders import located
+from workflow_scripts.models.foreign_code import code_that_ran, trusting
 from workflow_scripts.models.recognition import family_of, titles
 from workflow_scripts.number_types import Positive, Seed
 from workflow_scripts.stage import InputError, checksums, is_first_process, read_json, run, write_json
@@ -46,6 +47,8 @@ class Backbone:
     """`hub`: a Hugging Face id or a local folder, of a model that writes text; for tasks with labels and retrieval, also of an encoder."""
     revision: str | None = None
     """`hub`: the commit or tag to load; naming one makes the run repeatable."""
+    trust_remote_code: bool = False
+    """`hub`: run the code that comes in the model's folder and is no part of transformers, with your rights. Read it before."""
     trim: bool = False
     """`hub`: keep only the pieces that occur in the experiments' text, and in that of models made from it. Saves memory and time; numbers
     are near, not the same."""
@@ -285,7 +288,8 @@ def fetch(
     if not settings.model:
         raise InputError("backbone of kind hub needs `model`: a Hugging Face id or a folder")
     local, revision = located(settings.model, settings.revision)
-    family = family_of(local)
+    with trusting(settings.trust_remote_code):
+        family = family_of(local)
     if not family.writes and not encoder_will_do:
         writers = titles(one for one in registry.entries("family").values() if one.writes)
         raise InputError(
@@ -320,6 +324,7 @@ def fetch(
         "vocabulary": len(codec.tokenizer),
         **({"vocabulary_before_trimming": pieces} if family.writes or settings.trim else {}),
         **({"trimmed_to": counts} if counts else {}),
+        **({"trusted_code": own} if (own := code_that_ran(local)) else {}),
     }
 
 
