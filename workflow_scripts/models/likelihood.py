@@ -4,6 +4,8 @@ A prompt is read once, whatever number of answers there is: what the layers keep
 are filled up before their beginning, as where text is written.
 """
 
+from __future__ import annotations
+
 import inspect
 from collections.abc import Sequence
 from typing import Any
