@@ -126,6 +126,15 @@ def test_one_difference_makes_a_number_not_comparable(tmp_path, other, told):
     assert compared(tmp_path, replace(AGREES, **other)) == [told]
 
 
+def test_bleu_of_another_tokeniser_is_not_comparable(tmp_path):
+    study = configured(results(tmp_path / "results"), "demo", configuration())
+    measured = [{"testset": "pages", "arm": "csr", "seed": 1, "metric": "BLEU", "value": 30.5, "signature": "nrefs:1|case:mixed|tok:13a|s"}]
+    for tokenize, differs in (("13a", []), ("none", ["tokeniser none there, 13a here"])):
+        study.settings.published = [Published("csr", "BLEU", 31.5, "Table 3", tokenize=tokenize)]
+        (row,) = published(study, measured)
+        assert row["differs"] == differs
+
+
 def test_random_weights_are_no_published_model(tmp_path):
     root, config = results(tmp_path / "results"), configuration()
     study = configured(root, "demo", config)

@@ -36,8 +36,14 @@ def cost(study: Study, arm: str) -> dict[str, Any]:
     reports = {name: study.json(study.seed(arm) / name / "training.json") for name in made}
     # what was chosen from a grid, and where a phase stopped early, is known afterwards
     own = sum(updates * reports[name]["settings"]["batch_tokens"] for name, updates in made.items())
-    last = reports["finetune"]
-    return {"trained": last.get("trained", last["parameters"]), "pretraining_tokens": study.pretraining[arm], "training_tokens": own}
+    return {"trained": weights_trained(reports["finetune"]), "pretraining_tokens": study.pretraining[arm], "training_tokens": own}
+
+
+def weights_trained(report: dict[str, Any]) -> int:
+    """How many weights a phase has trained, by its `training.json`: all, prompts, an adapter's, or none of a model that is asked as it is."""
+    if "shots" in report:
+        return 0
+    return report.get("trained", report.get("adapter", report).get("trained", report["parameters"]))
 
 
 def points(rows: dict[tuple[str, str], dict[str, Any]], metric: str) -> list[dict[str, Any]]:
