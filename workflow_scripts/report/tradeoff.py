@@ -40,7 +40,7 @@ def cost(study: Study, arm: str) -> dict[str, Any]:
 
 
 def weights_trained(report: dict[str, Any]) -> int:
-    """How many weights a phase has trained, by its `training.json`: all, prompts, an adapter's, or none of a model that is asked as it is."""
+    """How many weights a phase has trained, by its `training.json`: all, prompts, an adapter's, or none where a model is asked."""
     if "shots" in report:
         return 0
     return report.get("trained", report.get("adapter", report).get("trained", report["parameters"]))
