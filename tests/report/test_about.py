@@ -33,13 +33,24 @@ def test_a_run_that_was_interrupted_for_long_has_no_wall_time(tmp_path):
 
 def test_the_command_is_what_snakemake_was_called_with(tmp_path):
     root = results(tmp_path / "results")
-    assert about.command(root) == ""
+    assert about.command(root) is None
     said = "\nSNAKEMAKE\n  Command: /x/__main__.py --logger crossgap --logger-crossgap-events /tmp/e --cores all --configfile my.yaml\n"
     put(root / "logs/snakemake.log", said)
-    assert about.command(root) == "snakemake --cores all --configfile my.yaml"
+    assert about.command(root) == ["--cores", "all", "--configfile", "my.yaml"]
     text = plain(report(root, tmp_path)[0])
     assert "snakemake --cores all --configfile my.yaml --config 'run={seeds: [1, 2, 3]}' tells, in about three times its time" in text
     assert "The run was called with: snakemake --cores all --configfile my.yaml" in text
+
+
+def test_the_command_for_more_seeds_adds_to_the_configuration_that_was_given(tmp_path):
+    root = results(tmp_path / "results")
+    put(
+        root / "logs/snakemake.log",
+        "  Command: /x/__main__.py --cores 2 --config arms={csr: [{data: task}]} run={arms: [a, b], seeds: [1]}\n",
+    )
+    assert about.command(root) == ["--cores", "2", "--config", "arms={csr: [{data: task}]}", "run={arms: [a, b], seeds: [1]}"]
+    wanted = "snakemake --cores 2 --config 'arms={csr: [{data: task}]}' 'run={arms: [a, b], seeds: [1, 2, 3]}' tells"
+    assert wanted in plain(report(root, tmp_path)[0])
 
 
 def test_words_are_explained_by_the_glossary():

@@ -102,3 +102,10 @@ def test_more_seeds_stand_beside_what_was_given():
     given = ["--cores", "all", "--config", "arms={csr: [a b]}"]
     assert lines.with_seeds(given) == ["--cores", "all", "--config", "run={seeds: [1, 2, 3]}", "arms={csr: [a b]}"]
     assert lines.with_seeds(["--cores", "2"])[-2:] == ["--config", "run={seeds: [1, 2, 3]}"]
+    for run, both in (
+        ("run={arms: [a]}", "run={arms: [a], seeds: [1, 2, 3]}"),
+        ("run={seeds: [1], arms: [a]}", "run={arms: [a], seeds: [1, 2, 3]}"),
+        ("run={seeds: [1]}", "run={seeds: [1, 2, 3]}"),
+        ("run={transfer: {of: x}}", "run={transfer: {of: x}, seeds: [1, 2, 3]}"),
+    ):
+        assert lines.with_seeds(["--config", run]) == ["--config", both]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.report.study import Study
-from workflow_scripts.run.lines import in_words
+from workflow_scripts.run.lines import LOG, in_words
 from workflow_scripts.run.processes import as_called
 from workflow_scripts.stage import ROOT, read_json
 
@@ -59,16 +59,28 @@ def time_of_more_seeds(results: Path, cost: list[dict[str, Any]]) -> str:
     return f"about {in_words(2 * share * seconds)}"
 
 
-def command(results: Path) -> str:
-    """What Snakemake was last called with, by its log; nothing where there is none."""
-    logs = [results / "logs/snakemake.log", *(results.parent / ".snakemake/log").glob("*.snakemake.log")]
+def command(results: Path) -> list[str] | None:
+    """The arguments that Snakemake was last called with, by its log; None where there is no log that says so."""
+    logs = [results / LOG.relative_to("results"), *(results.parent / ".snakemake/log").glob("*.snakemake.log")]
     for log in sorted((log for log in logs if log.exists()), key=lambda log: -log.stat().st_mtime):
         with open(log, encoding="utf-8", errors="replace") as file:
             said = re.search(r"^  Command: (.*)$", file.read(4096), flags=re.MULTILINE)
         if said:
-            words = as_called(said[1].split()[1:])
-            return f"snakemake {' '.join(words)}".strip()
-    return ""
+            return as_called(words_of(said[1])[1:])
+    return None
+
+
+def words_of(command: str) -> list[str]:
+    """The words of a command whose quotes are lost: what stands in brackets is one word with what stands around them."""
+    words: list[str] = []
+    depth = 0
+    for part in command.split():
+        if depth:
+            words[-1] += f" {part}"
+        else:
+            words.append(part)
+        depth = max(0, depth + sum(part.count(mark) for mark in "[{") - sum(part.count(mark) for mark in "]}"))
+    return words
 
 
 EXPLAINED = ("arm", "backbone", "baseline", "coverage", "lexicon", "look", "noise", "phase", "shortfall", "updates")

@@ -78,19 +78,27 @@ def ended(run: Run, passed: float, status: int, arguments: Sequence[str]) -> Ite
 
 def next_steps(row: dict[str, str], arguments: Sequence[str]) -> Iterator[str]:
     """What to do after a run."""
-    if row["seeds"] == "1" and not any(word.startswith("run=") for word in arguments):
+    if row["seeds"] == "1":
         yield "Next:       two more seeds tell whether another training gives the same, in twice this time:"
         yield f"            snakemake {shlex.join(with_seeds(arguments))}"
     yield "Your text:  README.md, “My own data”"
 
 
 def with_seeds(arguments: Sequence[str]) -> list[str]:
-    """The arguments with two more seeds. Of several `--config`, Snakemake takes the last alone, so what is there is added to."""
-    more = "run={seeds: [1, 2, 3]}"
-    if "--config" not in arguments:
-        return [*arguments, "--config", more]
-    at = list(arguments).index("--config") + 1
-    return [*arguments[:at], more, *arguments[at:]]
+    """Snakemake's arguments with two more seeds.
+
+    Of several `--config`, and of several values of `run` in one, Snakemake takes the last alone; so what is there is added to.
+    """
+    seeds, words = "seeds: [1, 2, 3]", [*arguments]
+    run = next((at for at, word in enumerate(words) if word.startswith("run={")), None)
+    if run is not None:
+        others = re.sub(r"\bseeds:\s*\[[^]]*\],?\s*", "", words[run].removeprefix("run={").strip().removesuffix("}")).strip(", ")
+        words[run] = f"run={{{others}{', ' if others else ''}{seeds}}}"
+    elif "--config" in words:
+        words.insert(words.index("--config") + 1, f"run={{{seeds}}}")
+    else:
+        words += ["--config", f"run={{{seeds}}}"]
+    return words
 
 
 def rounded(seconds: float) -> str:
