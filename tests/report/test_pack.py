@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import os
 import shutil
 import zipfile
 
@@ -9,7 +10,7 @@ import pytest
 from invented import configuration, put, results
 
 from workflow_scripts import plugins
-from workflow_scripts.report import pack
+from workflow_scripts.report import about, pack
 from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.run.config import dumped
 from workflow_scripts.stage import InputError
@@ -58,6 +59,48 @@ def test_a_pack_has_what_tables_and_tests_need(packed):
     assert names >= {f"results/{name}" for name in needed} | {"envs/requirements.txt", "pack.json"}
     assert not [name for name in names if name.endswith(".vec")] and {*said["files"]} == names - {"pack.json"}
     assert len(said["files"]["results/scores.tsv"]["sha256"]) == 64 and "commit" in said["provenance"] and said["processor"]
+
+
+def test_a_pack_without_pages_says_whose_its_texts_are(packed, tmp_path, capsys):
+    pack.write(tmp_path / "tables.zip", without_pages=True, licences="(c) somebody, CC BY 4.0")
+    with zipfile.ZipFile(tmp_path / "tables.zip") as file:
+        assert json.loads(file.read("pack.json"))["licences"] == "(c) somebody, CC BY 4.0"
+        assert "results/report.html" not in file.namelist()
+    pack.rebuild(tmp_path / "tables.zip", tmp_path / "new")
+    assert "All tables are the same" in capsys.readouterr().out
+    assert "could not be made" not in (tmp_path / "new/rebuilt/report.html").read_text(encoding="utf-8")
+
+
+def test_folders_of_the_machine_are_left_out(packed, tmp_path):
+    run = tmp_path / "run"
+    config = json.loads((run / "results/configuration.json").read_text(encoding="utf-8"))
+    config["backbones"]["small"]["model"] = "/home/somebody/models/e5"
+    config["corpora"]["help"]["train"]["files"]["de"] = f"{run}/data/train.de"
+    put(run / "results/configuration.json", json.dumps(config))
+    put(
+        run / "results/logs/snakemake.log",
+        f"  Host: mine\n  Command: /home/x/snakemake --configfile {run}/my.yaml /home/somebody/models/e5\n",
+    )
+    said = json.loads((run / "results/backbones/small/backbone.json").read_text(encoding="utf-8"))
+    put(run / "results/backbones/small/backbone.json", {**said, "model": "/home/somebody/models/e5"})
+    pack.write(tmp_path / "short.zip")
+    with zipfile.ZipFile(tmp_path / "short.zip") as file:
+        every = {name: file.read(name).decode("utf-8", "replace") for name in file.namelist()}
+    assert [name for name, text in every.items() if "/home" in text or str(tmp_path) in text or "mine" in text] == []
+    packed_config = json.loads(every["results/configuration.json"])
+    assert packed_config["backbones"]["small"]["model"] == "models/e5"
+    assert packed_config["corpora"]["help"]["train"]["files"]["de"] == "data/train.de"
+    assert every["results/logs/snakemake.log"] == "  Command: snakemake --configfile my.yaml models/e5\n"
+
+
+def test_the_page_of_a_pack_says_when_and_how_long_the_run_was(packed, tmp_path):
+    run = tmp_path / "run"
+    for name, ends, seconds in (("corpus/a", 1_000_000_060, 60), ("training/demo/csr.seed1.finetune", 1_000_000_600, 540)):
+        put(run / f"results/benchmarks/{name}.tsv", f"s\th:m:s\n{seconds}\t-\n")
+        os.utime(run / f"results/benchmarks/{name}.tsv", (ends, ends))
+    pack.write(tmp_path / "timed.zip")
+    pack.unpack(tmp_path / "timed.zip", tmp_path / "new")
+    assert about.wall_time(tmp_path / "new/results") == 600
 
 
 def test_the_same_run_gives_the_same_pack(packed, tmp_path):

@@ -14,6 +14,7 @@ import functools
 import hashlib
 import itertools
 import json
+import shlex
 import sys
 import traceback
 from collections.abc import Iterable, Iterator
@@ -39,6 +40,7 @@ from workflow_scripts.report.section_parts import parts_of
 from workflow_scripts.report.study import SoFar, Study, configured, digits, signed
 from workflow_scripts.report.zero_shot import directions, zero_shot
 from workflow_scripts.run.config import read
+from workflow_scripts.run.lines import with_seeds
 from workflow_scripts.stage import InputError, atomic, run
 from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.text.languages import language
@@ -125,8 +127,10 @@ def write_report(
         "data": acquired(results, settings),
         "provenance": provenances(results, [path for path in read_for_it if path.is_relative_to(results)]),
         "so_far": so_far,
-        "command": command(results),
     }
+    called = command(results)
+    common["command"] = "" if called is None else shlex.join(["snakemake", *called])
+    common["for_more_seeds"] = "" if called is None else shlex.join(["snakemake", *with_seeds(called)])
     common["about"] = about(results, studies, common["provenance"])
     common["more_seeds"] = time_of_more_seeds(results, common["cost"])
     if pages:
@@ -156,12 +160,10 @@ def write_report(
 
 
 def explored(study: Study, made: jinja2.Environment, folder: Path | None, up: str) -> dict[str, str]:
-    """Page → its address from the experiment's own page, of the pages with all sentences of an experiment; none where it writes no text."""
+    """Page → its address from the experiment's own page, of the pages with all examples of an experiment."""
     if folder is None:
         return {}
     folder.mkdir(parents=True, exist_ok=True)
-    if task_of(study.settings).answers != "text":
-        return {}
     names = write_explorer(study, made, folder)
     return {name.removeprefix(f"{study.name}.").removesuffix(".html"): f"{up}{folder.name}/{name}" for name in names}
 

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from workflow_scripts.report.labels import scored_folder, test_language
+from workflow_scripts.report.labels import given_answers
 from workflow_scripts.report.study import Study, evenly
-from workflow_scripts.tasks.answering import ANSWERING, counts_of, right_answers, text_of
-from workflow_scripts.text.examples import Example, read_table
+from workflow_scripts.tasks.answering import counts_of, right_answers, text_of
+from workflow_scripts.text.examples import Example
 from workflow_scripts.text.questions import Span, parse_spans
 
 _AROUND = 160
@@ -16,9 +16,7 @@ def answer_examples(study: Study, number: int = 8) -> dict[str, Any]:
     """For each test set some of its questions, evenly spaced, with the answers of each arm in their passage, first seed."""
     made = []
     for testset in study.testsets:
-        code = test_language(study, testset)
-        table = read_table(study.corpus / "test" / f"{testset}.{code}.tsv")
-        given = {arm: ANSWERING.read_answers(scored_folder(study, arm) / f"{testset}.hyp", table) for arm in study.arms}
+        code, table, given = given_answers(study, testset)
         questions = []
         for at in evenly(list(range(len(table))), number):
             example, rows = table[at], []
@@ -31,10 +29,10 @@ def answer_examples(study: Study, number: int = 8) -> dict[str, Any]:
 
 
 def true_answers(example: Example) -> dict[str, Any]:
-    """The texts of the right answers, and the first of them in its passage, if it is there."""
+    """The texts of the right answers, the first span of them, if one is in the passage, and this in its passage."""
     truth, spans = list(dict.fromkeys(right_answers(example))), parse_spans(example.label)
     shown = _shown(example, spans[0]) if spans else {"before": "", "answer": truth[0], "after": " (not in the passage)"}
-    return {"truth": truth, "true": shown}
+    return {"truth": truth, "span": [*spans[0]] if spans else None, "true": shown}
 
 
 def _shown(example: Example, span: Span) -> dict[str, str]:

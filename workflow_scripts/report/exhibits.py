@@ -38,7 +38,18 @@ def _has_mapping(report: dict[str, Any]) -> bool:
     return not report["dictionary"] and not report.get("aligned")
 
 
-def lexicon_examples(path: Path, among: int = 400, number: int = 20) -> list[tuple[str, list[tuple[str, float]]]]:
+FREQUENT = 400
+"""Among how many of the most frequent words those are that are shown of a lexicon."""
+
+
+def shown_entries(path: Path) -> bytes:
+    """A lexicon with the entries alone that some are shown of, for packs."""
+    with open(path, encoding="utf-8") as file:
+        groups = itertools.groupby(file, key=lambda line: line.partition("\t")[0])
+        return "".join(line for _, group in itertools.islice(groups, FREQUENT) for line in group).encode()
+
+
+def lexicon_examples(path: Path, among: int = FREQUENT, number: int = 20) -> list[tuple[str, list[tuple[str, float]]]]:
     """`number` words, evenly spaced among the `among` most frequent ones, with their candidates and scores."""
     with open(path, encoding="utf-8") as file:
         lines = (line.rstrip("\n").split("\t") for line in file)
@@ -66,7 +77,17 @@ def switched_counts(study: Study) -> list[dict[str, Any]]:
     ]
 
 
-def switched_examples(study: Study, per_side: int = 3, among: int = 2000) -> list[dict[str, Any]]:
+AMONG = 300
+"""Of how many rows of noised text some are shown."""
+
+
+def shown_rows(path: Path) -> bytes:
+    """Noised text with the rows alone that some are shown of, for packs."""
+    with zstandard.open(path, "rt", encoding="utf-8") as file:
+        return zstandard.compress("".join(itertools.islice(file, AMONG)).encode(), 19)
+
+
+def switched_examples(study: Study, per_side: int = 3, among: int = AMONG) -> list[dict[str, Any]]:
     """The same sentences under all noises of a text: 8 to 25 tokens, evenly spaced in the first `among` lines. First seed, round 0."""
     by_text: dict[str, list[str]] = {}
     for kind in noises(study):
@@ -124,9 +145,9 @@ def translations(study: Study, each: int = 5) -> dict[str, Any]:
     Typical are those nearest the median of the differences that are not zero. `counts` says how often the arm is better, worse and equal.
     """
     testset = study.testsets[0]
-    source, reference = (study.corpus / file for _, file in study.sides(testset))
+    source, reference = study.test_files(testset)
     sources, references = parallel_lines(source, reference)
-    hypotheses = {arm: parallel_lines(study.seed(arm) / f"{testset}.hyp", reference)[0] for arm in study.arms}
+    hypotheses = {arm: parallel_lines(study.hypotheses(arm, testset), reference)[0] for arm in study.arms}
     compared = next(iter([*study.methods, *reversed(study.arms)]))
     chrf = {
         arm: [sacrebleu.sentence_chrf(h, [r]).score for h, r in zip(hypotheses[arm], references, strict=True)]

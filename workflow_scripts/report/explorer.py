@@ -1,10 +1,11 @@
-"""explorer: every sentence of the test sets with what each arm made of it, on a page of its own, to search, sort and filter.
+"""explorer: every example of the test sets with what each arm made of it, on a page of its own, to search, sort and filter.
 
-The page opens from disk without a server. The data stand in it as JSON; `explorer.js` shows them. A test set too large for one page is cut
-to its first sentences, and the page says so.
+The pages open from disk without a server. The data stand in them as JSON; `explorer.js` chooses and sorts rows, `sentences.js` shows those
+of texts and `predictions.js` those of `predictions`. A test set too large for one page is cut to its first rows, and the page says so.
 """
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,11 @@ import sacrebleu
 from markupsafe import Markup
 
 from workflow_scripts.evidence.scores import parallel_lines
+from workflow_scripts.report import predictions
 from workflow_scripts.report.exhibits import underlining
 from workflow_scripts.report.study import Study
 from workflow_scripts.stage import InputError, atomic
+from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.text.words import segment
 
 MOST_BYTES = 4_500_000
@@ -25,21 +28,55 @@ NGRAMS = 15
 
 
 def write_explorer(study: Study, made: jinja2.Environment, folder: Path) -> list[str]:
-    """Write a page for each test set that is answered with text into `folder`; returns their names.
+    """Write a page for each test set into `folder`; returns their names.
 
     Test sets whose outputs cannot be read have none; the report says why.
     """
+    texts = task_of(study.settings).answers == "text"
+    template = made.get_template("sentences.html.j2" if texts else "predictions.html.j2")
     names = []
     for testset in study.tested:
         try:
-            shown = sentences(study, testset)
+            shown = sentences(study, testset) if texts else answers(study, testset)
         except (InputError, OSError):
             continue
         names.append(f"{study.name}.{testset.replace('@', '-')}.html")
-        data = json.dumps(shown["data"], ensure_ascii=False).replace("<", "\\u003c")
+        data = json.dumps(shown["data"], ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
         with atomic(folder / names[-1]) as file:
-            file.write(made.get_template("explorer.html.j2").render(s=study, testset=testset, **shown | {"data": Markup(data)}))
+            file.write(template.render(s=study, testset=testset, first=compared(study), **shown | {"data": Markup(data)}))
     return names
+
+
+def compared(study: Study) -> str:
+    """The arm that is compared with the baseline first."""
+    return next(iter([*study.methods, *reversed(study.arms)]))
+
+
+def that_fit(rows: Iterable[list[Any]]) -> list[list[Any]]:
+    """The first rows, as many as one page may have."""
+    kept, size = [], 0
+    for row in rows:
+        size += len(json.dumps(row, ensure_ascii=False).encode())
+        if size > MOST_BYTES:
+            break
+        kept.append(row)
+    return kept
+
+
+def answers(study: Study, testset: str) -> dict[str, Any]:
+    """What the page of a test set that is answered with labels, tags, spans, ranks or sentences shows, of the first seed."""
+    found = predictions.shown(study, testset)
+    rows = that_fit(found.rows)
+    about = {"arms": list(study.arms), "kind": found.kind, "best": found.best, "passages": found.passages}
+    return {
+        "data": {**about, "rows": rows},
+        "languages": found.languages,
+        "inputs": task_of(study.settings).words["inputs"],
+        "scored": found.scored,
+        "marked": found.marked,
+        "labels": found.labels,
+        "left_out": len(found.rows) - len(rows),
+    }
 
 
 def sentences(study: Study, testset: str) -> dict[str, Any]:
@@ -47,36 +84,27 @@ def sentences(study: Study, testset: str) -> dict[str, Any]:
 
     A row has the source, the reference, and how many of its words are rare; for each arm the hypothesis and sentence chrF, times 10.
     """
-    source, reference = (study.corpus / file for _, file in study.sides(testset))
+    source, reference = study.test_files(testset)
     sources, references = parallel_lines(source, reference)
-    hypotheses = {arm: parallel_lines(hypothesis_file(study, arm, testset), reference)[0] for arm in study.arms}
-    compared = next(iter([*study.methods, *reversed(study.arms)]))
+    hypotheses = {arm: parallel_lines(study.hypotheses(arm, testset), reference)[0] for arm in study.arms}
     low, underline = underlining(study, references)
-    rows: list[list[Any]] = []
-    size = 0
-    for i, (text, wanted) in enumerate(zip(sources, references, strict=True)):
-        written = [lines[i] for lines in hypotheses.values()]
+
+    def row(i: int) -> list[Any]:
+        wanted, written = references[i], [lines[i] for lines in hypotheses.values()]
         scores = [round(10 * sacrebleu.sentence_chrf(line, [wanted]).score) for line in written]
-        rows.append([i + 1, text, wanted, sum(rare for _, rare in underline(i, wanted)), written, scores])
-        size += len(json.dumps(rows[-1], ensure_ascii=False).encode())
-        if size > MOST_BYTES:
-            break
+        return [i + 1, sources[i], wanted, sum(rare for _, rare in underline(i, wanted)), written, scores]
+
+    rows = that_fit(map(row, range(len(sources))))
     codes = [code for code, _ in study.sides(testset)]
-    pairs = [(compared, study.baseline), (study.baseline, compared)] if compared != study.baseline else []
+    first = compared(study)
+    pairs = [(first, study.baseline), (study.baseline, first)] if first != study.baseline else []
     return {
-        "data": {"arms": list(study.arms), "compared": compared, "baseline": study.baseline, "rows": rows},
-        "first": compared,
+        "data": {"arms": list(study.arms), "rows": rows},
         "languages": codes,
         "ngrams": {arm: ngrams(references, hypotheses[arm], hypotheses[other], codes[1]) for arm, other in pairs},
         "left_out": len(sources) - len(rows),
         "low": low,
     }
-
-
-def hypothesis_file(study: Study, arm: str, testset: str, seed: int | None = None) -> Path:
-    """Where an arm's outputs for a test set are, with `seed` or with the first seed."""
-    folder = study.seed(arm, seed)
-    return (folder / "predictions" if study.generated else folder) / f"{testset}.hyp"
 
 
 def ngrams(references: list[str], mine: list[str], theirs: list[str], code: str) -> list[tuple[str, int, int]]:

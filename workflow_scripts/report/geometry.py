@@ -1,5 +1,6 @@
 """How far apart the models put the two languages: distances (Table VI of Zan et al.), also by layer, and projections to a plane."""
 
+import io
 import itertools
 from pathlib import Path
 from typing import Any
@@ -80,7 +81,20 @@ def _layer(measured: dict[str, float], key: str) -> float:
     return (measured["source_to_target"] + measured["target_to_source"]) / 2 if key == "found" else measured[key]
 
 
-def projections(study: Study, measured: dict[str, str], pairs: int = 150) -> dict[str, Any]:
+PAIRS = 60
+"""How many sentence pairs are drawn."""
+
+
+def shown_vectors(path: Path) -> bytes:
+    """A file of vectors with those alone that are drawn, for packs."""
+    with np.load(path) as vectors:
+        kept = {side: vectors[side][evenly(range(len(vectors[side])), PAIRS)] for side in ("source", "target")}
+    made = io.BytesIO()
+    np.savez_compressed(made, **kept)
+    return made.getvalue()
+
+
+def projections(study: Study, measured: dict[str, str], pairs: int = PAIRS) -> dict[str, Any]:
     """Up to `pairs` sentence pairs of the first seed, projected to the two main components of all models' vectors together.
 
     Each model's vectors are centred first; axes and scale are the same for all models. Models of another width, or with another kind of

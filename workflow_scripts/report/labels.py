@@ -4,7 +4,7 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from workflow_scripts import registry
 from workflow_scripts.evidence.average import AVERAGE
@@ -16,8 +16,8 @@ from workflow_scripts.report.headline import headline
 from workflow_scripts.report.measures import measure, metrics_beside, seeds_scored
 from workflow_scripts.report.study import Study, evenly, spread, summary
 from workflow_scripts.tasks.entry import task_of
-from workflow_scripts.text.examples import read_table
-from workflow_scripts.text.files import read_lines
+from workflow_scripts.tasks.head import HeadTask
+from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.labelled import sources
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.tagged import split_words
@@ -33,6 +33,25 @@ def found_scores(study: Study, arm: str, testset: str, seed: int | None = None) 
 def scored_folder(study: Study, arm: str, seed: int | None = None) -> Path:
     """Where an arm's answers and their scores are."""
     return study.seed(arm, None if measure(study).same_for_all_seeds(arm) else seed) / "predictions"
+
+
+class Given(NamedTuple):
+    """A test set with what the arms answered."""
+
+    language: str
+    examples: list[Example]
+    answers: dict[str, list[Any]]
+    """Arm → its answer to each example."""
+
+
+def given_answers(study: Study, testset: str) -> Given:
+    """The examples of a test set, and the answers of each arm with the first seed."""
+    code, task = test_language(study, testset), task_of(study.settings)
+    table = read_table(study.corpus / "test" / f"{testset}.{code}.tsv")
+    if not isinstance(task, HeadTask):
+        raise ValueError(f"{study.name} has no head, whose answers could be read")
+    answers = {arm: task.read_answers(scored_folder(study, arm) / f"{testset}.hyp", table) for arm in study.arms}
+    return Given(code, table, answers)
 
 
 # what was run
@@ -252,9 +271,13 @@ def curves(study: Study) -> dict[str, Any]:
 
 
 def dictionaries(study: Study) -> dict[str, Any]:
-    """Size and coverage of each given dictionary, with examples of frequent words."""
+    """Size and coverage of each given dictionary, with examples of words that are frequent in the test text of their language."""
     found = {}
-    counts = count_words(read_lines(study.corpus / f"train.{study.source}"), study.source) if study.dictionaries else Counter()
+    counts: Counter[str] = Counter()
+    for testset in study.testsets if study.dictionaries else ():
+        if (code := test_language(study, testset)) == study.source:
+            table = read_table(study.corpus / "test" / f"{testset}.{code}.tsv")
+            counts += count_words((text for example in table for text in example.texts), code)
     for called, folder in study.dictionaries.items():
         report, direction = study.json(folder / "lexicon.json"), called.rpartition(" ")[2]
         entries: dict[str, list[str]] = {}
@@ -277,14 +300,13 @@ def tagged(study: Study, number: int = 8) -> dict[str, Any]:
     """For each test set some of its sentences, evenly spaced, with the true tags and those of each arm where these differ, first seed."""
     made = []
     for testset in study.testsets:
-        table = read_table(study.corpus / "test" / f"{testset}.{test_language(study, testset)}.tsv")
-        given = {arm: [line.split(" ") for line in read_lines(scored_folder(study, arm) / f"{testset}.hyp")] for arm in study.arms}
+        code, table, given = given_answers(study, testset)
         sentences = []
         for at in evenly([at for at, example in enumerate(table) if 4 <= len(example.label.split(" ")) <= 25], number):
             truth = table[at].label.split(" ")
-            tags = {arm: [(tag, tag != true) for tag, true in zip(lines[at], truth, strict=True)] for arm, lines in given.items()}
+            tags = {arm: [(tag, tag != true) for tag, true in zip(answers[at], truth, strict=True)] for arm, answers in given.items()}
             sentences.append({"line": at + 1, "words": split_words(table[at].text), "truth": truth, "tags": tags})
-        made.append({"testset": testset, "language": test_language(study, testset), "sentences": sentences})
+        made.append({"testset": testset, "language": code, "sentences": sentences})
     return {"testsets": made}
 
 

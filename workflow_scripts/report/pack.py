@@ -2,9 +2,12 @@
 
 ``write`` packs a finished run: its configuration, the lock of the packages, checksums, provenance, the tables, every file that the report
 is made of, and the outputs and references of the tests. Models and training text stay out. ``rebuild`` checks the checksums, computes the
-scores of texts and their tests anew from the sentences, makes the tables and the page, and compares them with the packed ones.
+scores of texts and their tests anew from the sentences, makes the tables and the page, and compares the tables with the packed ones.
+
+Folders of the machine are left out: where a packed file names a path from the root, the pack has the end of it.
 """
 
+import calendar
 import contextlib
 import hashlib
 import itertools
@@ -12,55 +15,68 @@ import json
 import os
 import sys
 import tempfile
+import time
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Container, Iterator
+from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from workflow_scripts.config.configuration import Config
-from workflow_scripts.evidence import scores, significance
+from workflow_scripts.evidence import scores
 from workflow_scripts.report.__main__ import write_report
+from workflow_scripts.report.about import command
+from workflow_scripts.report.exhibits import shown_entries, shown_rows
+from workflow_scripts.report.geometry import shown_vectors
 from workflow_scripts.report.study import Study, configured
-from workflow_scripts.run import arms, report_inputs
+from workflow_scripts.report.tested import compute_tests
+from workflow_scripts.run import report_inputs
 from workflow_scripts.run.config import read
-from workflow_scripts.run.jobs import Job
-from workflow_scripts.stage import ROOT, InputError, atomic, checksum, processor, provenance, run
+from workflow_scripts.run.lines import LOG
+from workflow_scripts.stage import ROOT, InputError, atomic, processor, provenance, run
 from workflow_scripts.tasks.entry import task_of
 
 MANIFEST = "pack.json"
 """The file of a pack that says what is in it."""
 LOCK = "envs/requirements.txt"
-LONG_AGO = (1980, 1, 1, 0, 0, 0)
-"""The date of all files in a pack: the same run gives the same pack."""
+KEPT_OF_A_PATH = 2
+"""How many parts of a path from the root are packed."""
 
 
 # ---------------------------------------------------------------------------------------------
 # write
 
 
-def write(output: Path, results: Path = Path("results")) -> None:
+def write(output: Path, results: Path = Path("results"), *, without_pages: bool = False, licences: str = "") -> None:
     """Pack a finished run. Give the command where the run was made: plugins and tables of papers are looked for from there.
 
     Args:
         output: The file to write, a .zip.
         results: The folder of the run's results.
+        without_pages: Leave out the report's pages, which can be made again.
+        licences: Whose the texts are that the pack quotes, and under which licence; the pack says so.
     """
     configuration = results / "configuration.json"
     if not (results / "scores.tsv").exists():
         raise InputError(f"{results}: has no scores.tsv; a finished run is packed (snakemake --cores all), or name its folder: --results")
     config = read(configuration)
-    files = {f"results/{path.relative_to(results).as_posix()}": path for path in [configuration, *of_results(results, config)]}
-    files |= {path.as_posix(): path for path in _beside(config)} | {LOCK: ROOT / LOCK}
+    paths = {
+        f"results/{path.relative_to(results).as_posix()}": path for path in [configuration, *of_results(results, config, not without_pages)]
+    }
+    paths |= {path.as_posix(): path for path in _beside(config)} | {LOCK: ROOT / LOCK}
+    shortened = shorter_names(json.loads(configuration.read_text(encoding="utf-8")))
+    whole = {folder for name in config.run.experiments for folder in configured(results, name, config).dictionaries.values()}
+    files = {name: _packed(name, path, shortened, whole) for name, path in paths.items()}
+    if (called := command(results)) is not None:
+        line = f"  Command: snakemake {' '.join(called)}\n"
+        files[f"results/{LOG.relative_to('results').as_posix()}"] = _shorter(line, shortened).encode()
     said = {
         "format": 1,
-        "files": {name: {"sha256": checksum(path), "bytes": path.stat().st_size} for name, path in sorted(files.items())},
+        "licences": licences,
         "processor": processor(),
         "provenance": provenance(),
     }
-    with atomic(output, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as made:
-        made.writestr(_dated(MANIFEST), json.dumps(said, indent=1, ensure_ascii=False) + "\n")
-        for name, path in sorted(files.items()):
-            made.writestr(_dated(name), path.read_bytes())
+    _write(output, files, said, {name: path.stat().st_mtime for name, path in paths.items()})
     print(f"{output}: {len(files)} files, {output.stat().st_size / 1e6:.1f} MB. To make its tables again: {again(output)}")
 
 
@@ -69,13 +85,68 @@ def again(pack: Path) -> str:
     return f"python -m workflow_scripts.report.pack rebuild --pack {pack} --output rebuilt"
 
 
-def of_results(results: Path, config: Config) -> list[Path]:
+def _write(output: Path, files: dict[str, bytes], said: dict[str, Any], changed: dict[str, float]) -> None:
+    """Write a pack of `files` and of what is `said` of it; `changed` says when files were last changed, seconds since the epoch."""
+    about = {name: {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)} for name, content in sorted(files.items())}
+    with atomic(output, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as made:
+        made.writestr(_dated(MANIFEST), json.dumps({**said, "files": about}, indent=1, ensure_ascii=False) + "\n")
+        for name, content in sorted(files.items()):
+            made.writestr(_dated(name, changed.get(name, 0)), content)
+
+
+def of_results(results: Path, config: Config, pages: bool = True) -> list[Path]:
     """The files under `results` that belong to a pack: what the report opens, what tests read, the tables and the pages."""
     found = {path.resolve() for path in _read_by_report(results, config)}
-    for _, _, _, files in _tested(results, config):
-        found |= {path.resolve() for path in files if path.exists()}
-    found |= {path.resolve() for pattern in ("*.tsv", "report.html", "report/*.html") for path in results.glob(pattern)}
+    for study in _of_texts(results, config):
+        for testset in study.tested:
+            written = [study.hypotheses(arm, testset, seed) for arm in study.arms for seed in study.seeds]
+            found |= {path.resolve() for path in (*written, *study.test_files(testset)) if path.exists()}
+    patterns = ["*.tsv", *(["report.html", "report/*.html"] if pages else [])]
+    found |= {path.resolve() for pattern in patterns for path in results.glob(pattern)}
     return sorted(results / path.relative_to(results.resolve()) for path in found)
+
+
+def shorter_names(config: dict[str, Any]) -> dict[str, str]:
+    """Each path from the root that a configuration names, and the folder of the run → how a pack calls it; the longest first."""
+    found = {f"{Path.cwd()}/": "", f"{ROOT}/": ""}
+    for text in _texts_of(config):
+        if text.startswith("/") and len(parts := PurePosixPath(text).parts) > KEPT_OF_A_PATH:
+            found[text] = "/".join(parts[-KEPT_OF_A_PATH:])
+    return dict(sorted(found.items(), key=lambda pair: -len(pair[0])))
+
+
+LESS: dict[str, Callable[[Path], bytes]] = {
+    "results/codeswitch/*.tsv.zst": shown_rows,
+    "results/lexicons/*.tsv": shown_entries,
+    "results/runs/*representation.npz": shown_vectors,
+}
+"""Pattern of files that are large, and of which the page shows a part → what keeps this part."""
+
+
+def _texts_of(block: Any) -> Iterator[str]:
+    """All texts in a block of a configuration, keys included."""
+    if isinstance(block, str):
+        yield block
+    elif isinstance(block, dict | list):
+        for part in [*block, *(block.values() if isinstance(block, dict) else ())]:
+            yield from _texts_of(part)
+
+
+def _packed(name: str, path: Path, shortened: dict[str, str], whole: Container[Path] = ()) -> bytes:
+    """A file as it is packed: of `LESS` a part, if the page needs no more, and with paths from the root made shorter."""
+    for pattern, part_of in LESS.items():
+        if fnmatch(name, pattern) and path.parent not in whole:
+            return part_of(path)
+    content = path.read_bytes()
+    if b"\0" in content or name.endswith(".hyp"):
+        return content  # no text, or a model's, which is packed as it is
+    return _shorter(content.decode("utf-8", "surrogateescape"), shortened).encode("utf-8", "surrogateescape")
+
+
+def _shorter(text: str, shortened: dict[str, str]) -> str:
+    for path, short in shortened.items():
+        text = text.replace(path, short)
+    return text
 
 
 def _read_by_report(results: Path, config: Config) -> list[Path]:
@@ -122,8 +193,9 @@ def _beside(config: Config) -> list[Path]:
     return found
 
 
-def _dated(name: str) -> zipfile.ZipInfo:
-    info = zipfile.ZipInfo(name, LONG_AGO)
+def _dated(name: str, changed: float = 0) -> zipfile.ZipInfo:
+    """What a pack says of a file: when it was last changed, as UTC, since a zip knows no time zones. It begins with the year 1980."""
+    info = zipfile.ZipInfo(name, max(time.gmtime(changed)[:6], (1980, 1, 1, 0, 0, 0)))
     info.compress_type, info.external_attr = zipfile.ZIP_DEFLATED, 0o644 << 16
     return info
 
@@ -175,7 +247,9 @@ def unpack(pack: Path, output: Path) -> dict[str, Any]:
             for name, about in said["files"].items():
                 if hashlib.sha256(file.read(name)).hexdigest() != about["sha256"]:
                     raise InputError(f"{pack}: {name} has another checksum than {MANIFEST} says; it was changed after it was packed")
-            file.extractall(output, sorted(names))
+            for name in sorted(names):
+                changed = calendar.timegm((*file.getinfo(name).date_time, 0, 0, 0))
+                os.utime(file.extract(name, output), (changed, changed))
     except FileNotFoundError:
         raise InputError(f"{pack}: no such file") from None
     except (zipfile.BadZipFile, KeyError, TypeError, ValueError) as error:
@@ -185,35 +259,21 @@ def unpack(pack: Path, output: Path) -> dict[str, Any]:
 
 def compute(results: Path, config: Config) -> None:
     """Compute the scores of texts and their tests of significance from the sentences, in place of the stored ones."""
-    for study, testset, job, _ in _tested(results, config):
-        language, settings = arms.target(job), study.settings.scores
-        reference, source = (Path(arms.test_text(job, side)) for side in (1, 0))
-        of_runs = [Path(path) for path in arms.of_runs(job, "{testset}.hyp")]
-        for path in of_runs:
-            scores.main(path, reference, path.with_suffix(".scores.json"), language=language, source=source, settings=settings)
-        tests, names = study.run / "significance", tuple(study.arms)
-        for number, seed in enumerate(study.seeds):
-            systems = tuple(of_runs[number :: len(study.seeds)])
-            one = tests / f"{testset}.seed{seed}.json"
-            significance.per_seed(systems, reference, one, names=names, language=language, seed=seed, settings=settings)
-        comet = tuple(map(Path, arms.comet_scores(job)))
-        whole, seeds = tests / f"{testset}.json", tuple(study.seeds)
-        significance.over_seeds(
-            tuple(of_runs), reference, whole, names=names, seeds=seeds, language=language, comet=comet, settings=settings
-        )
+    for study in _of_texts(results, config):
+        runs = [study.seed(arm, seed) for arm in study.arms for seed in study.seeds]
+        for testset, run_folder in itertools.product(study.tested, runs):
+            source, reference = study.test_files(testset)
+            written, settings = run_folder / f"{testset}.hyp", study.settings.scores
+            scores.main(written, reference, written.with_suffix(".scores.json"), language=study.target, source=source, settings=settings)
+        with_comet = runs if getattr(study.settings, "comet", None) else []
+        comet = {testset: tuple(folder / f"{testset}.comet.json" for folder in with_comet) for testset in study.tested}
+        compute_tests(study, study.run, study.settings.scores, comet)
 
 
-def _tested(results: Path, config: Config) -> Iterator[tuple[Study, str, Job, list[Path]]]:
-    """Each test set that is answered with text: its study, its name, what its jobs are about, and the files that they read."""
-    from snakemake.iocontainers import Wildcards
-
-    for name in config.run.experiments:
-        if task_of(config.experiments[name]).answers == "text":
-            study = configured(results, name, config)
-            for testset in study.tested:
-                job = Job(config, Wildcards(fromdict={"experiment": name, "testset": testset}))
-                files = [*arms.of_runs(job, "{testset}.hyp"), *(arms.test_text(job, side) for side in (0, 1))]
-                yield study, testset, job, [results / Path(path).relative_to("results") for path in files]
+def _of_texts(results: Path, config: Config) -> list[Study]:
+    """The experiments whose test sets are answered with text."""
+    names = [name for name in config.run.experiments if task_of(config.experiments[name]).answers == "text"]
+    return [configured(results, name, config) for name in names]
 
 
 def difference(name: str, packed: list[str], made: str) -> str:

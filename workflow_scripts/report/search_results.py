@@ -1,12 +1,10 @@
 """What was ranked and what was retrieved, side by side: some queries and sentences of each test set, with what is wrong marked."""
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from workflow_scripts.report.labels import found_scores, scored_folder, test_language
+from workflow_scripts.report.labels import found_scores, given_answers, scored_folder
 from workflow_scripts.report.study import Study, evenly
-from workflow_scripts.tasks.ranking import RANKING
 from workflow_scripts.text.aligned import read_gold
-from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.files import read_lines
 
 
@@ -17,9 +15,7 @@ def ranked(study: Study, number: int = 5, shown: int = 3) -> dict[str, Any]:
     """
     made = []
     for testset in study.testsets:
-        code = test_language(study, testset)
-        table = read_table(study.corpus / "test" / f"{testset}.{code}.tsv")
-        given = {arm: RANKING.read_answers(scored_folder(study, arm) / f"{testset}.hyp", table) for arm in study.arms}
+        code, table, given = given_answers(study, testset)
         rows: dict[str, list[int]] = {}
         for at, example in enumerate(table):
             rows.setdefault(example.query, []).append(at)
@@ -45,20 +41,40 @@ def neighbours(study: Study, number: int = 8) -> dict[str, Any]:
     """For each test set some of its sentences that have a translation, evenly spaced: what each model found, marked where it is wrong."""
     made = []
     for testset in study.testsets:
-        part = study.corpus / "test" / testset
-        source, target = (list(read_lines(part.with_name(f"{testset}.{side}"))) for side in ("source", "target"))
-        gold = read_gold(part.with_name(f"{testset}.gold"))
-        lines = {arm: [line.split("\t") for line in read_lines(scored_folder(study, arm) / f"{testset}.hyp")] for arm in study.arms}
+        read = looked_up(study, testset)
         sentences = []
-        for i, j in evenly(gold, number):
+        for i, j in evenly(read.gold, number):
             arms = {}
-            for arm, found in lines.items():
-                at, score = int(found[i][0]), float(found[i][1])
-                arms[arm] = {"text": target[at] if at >= 0 else "", "wrong": (i, at) not in gold, "score": score}
-            sentences.append({"line": i + 1, "text": source[i], "right": target[j], "arms": arms})
-        codes = study.text.test[testset].languages
-        made.append({"testset": testset, "languages": codes, "sentences": sentences})
+            for arm, found in read.found.items():
+                at, score = found[i]
+                arms[arm] = {"text": read.target[at] if at >= 0 else "", "wrong": (i, at) not in read.gold, "score": score}
+            sentences.append({"line": i + 1, "text": read.source[i], "right": read.target[j], "arms": arms})
+        made.append({"testset": testset, "languages": read.languages, "sentences": sentences})
     return {"testsets": made}
+
+
+class Looked(NamedTuple):
+    """Sentences that are looked up, those among which they are looked for, and what the models found."""
+
+    languages: tuple[str, ...]
+    source: list[str]
+    target: list[str]
+    gold: list[tuple[int, int]]
+    """Numbers of sentences that translate each other."""
+    found: dict[str, list[tuple[int, float]]]
+    """Model → for each source sentence the number of its neighbour, −1 for none, and their similarity."""
+
+
+def looked_up(study: Study, testset: str) -> Looked:
+    """A test set with what each model found, with the first seed."""
+    part = study.corpus / "test" / testset
+    source, target = (list(read_lines(part.with_name(f"{testset}.{side}"))) for side in ("source", "target"))
+    gold = read_gold(part.with_name(f"{testset}.gold"))
+    found = {}
+    for arm in study.arms:
+        cells = (line.split("\t") for line in read_lines(scored_folder(study, arm) / f"{testset}.hyp"))
+        found[arm] = [(int(at), float(score)) for at, score, *_ in cells]
+    return Looked(tuple(study.text.test[testset].languages), source, target, gold, found)
 
 
 def what_was_searched(study: Study) -> dict[str, Any]:

@@ -19,8 +19,8 @@ from typing import Any
 from workflow_scripts.config.configuration import Config
 from workflow_scripts.evidence import significance
 from workflow_scripts.report.__main__ import write_report
-from workflow_scripts.report.explorer import hypothesis_file
-from workflow_scripts.report.study import SoFar, Study, configured, under
+from workflow_scripts.report.study import SoFar, configured, under
+from workflow_scripts.report.tested import compute_tests
 from workflow_scripts.run.config import read
 from workflow_scripts.run.urgency import first_arms
 from workflow_scripts.stage import InputError, read_json, run, write_json
@@ -48,7 +48,12 @@ def main(results: Path, html: Path | None = None, *, state: Path | None = None, 
     with tempfile.TemporaryDirectory() as scratch:
         so_far = SoFar(Path(scratch), missing, said["doing"], said["left"], f"{datetime.now():%H:%M}")
         for name in shown.run.experiments:
-            compute_tests(configured(results, name, shown), so_far.tests / name)
+            study, tests = configured(results, name, shown), so_far.tests / name
+            if study.labelled:
+                write_json(tests / "significance.json", {"pairs": [], "covers": {"seeds": significance.COVERS["seed"]}})
+            else:
+                settings: Any = study.settings.scores
+                compute_tests(study, tests, replace(settings, samples=min(settings.samples, RESAMPLES)))
         tables = (comparisons,) if comparisons else ()
         write_report(results, html or results / "report.html", None, shown, tables=tables, so_far=so_far)
 
@@ -91,24 +96,6 @@ def has_scores(results: Path, config: Config, name: str, arm: str, seed: int) ->
     files = task_of(config.experiments[name]).results(config, name)
     mine = [file for file in files if f"/{name}/{arm}/seed{seed}/" in file and file.endswith((".scores.json", "/predictions"))]
     return bool(mine) and all(under(results, file).exists() for file in mine)
-
-
-def compute_tests(study: Study, folder: Path) -> None:
-    """Write the tests of an experiment's arms into `folder`, as those of a finished run lie in the experiment's."""
-    if study.labelled:
-        write_json(folder / "significance.json", {"pairs": [], "covers": {"seeds": significance.COVERS["seed"]}})
-        return
-    settings: Any = replace(study.settings.scores, samples=min(study.settings.scores.samples, RESAMPLES))
-    arms = tuple(study.arms)
-    for testset in study.tested:
-        references = study.corpus / study.sides(testset)[1][1]
-        systems = {(arm, seed): hypothesis_file(study, arm, testset, seed) for arm in arms for seed in study.seeds}
-        given = {"names": arms, "language": study.target, "settings": settings}
-        for seed in study.seeds:
-            mine = tuple(systems[arm, seed] for arm in arms)
-            significance.per_seed(mine, references, folder / f"significance/{testset}.seed{seed}.json", seed=seed, **given)
-        output = folder / f"significance/{testset}.json"
-        significance.over_seeds(tuple(systems.values()), references, output, seeds=tuple(study.seeds), **given)
 
 
 if __name__ == "__main__":

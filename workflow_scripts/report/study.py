@@ -67,6 +67,8 @@ class Study:
     """The text of a task whose answers are texts, learnt in one language and tested in others."""
     dictionaries: dict[str, Path] = field(default_factory=dict)
     """Of a task that is tested in several languages: the folder of each dictionary that words are switched by, by its name."""
+    zero_shot_corpora: dict[str, Path] = field(default_factory=dict)
+    """The corpora of the test sets of other experiments."""
     pretraining: dict[str, int] = field(default_factory=dict)
     """Of each arm: tokens of the pretraining of its backbone, as far as that is done here, padding included."""
     read: list[Path] = field(default_factory=list)
@@ -80,13 +82,21 @@ class Study:
         return found
 
     def sides(self, testset: str) -> list[tuple[str, str]]:
-        """Languages of a test set that is answered with text, and its files under `corpus`: what is read, and what is to be written."""
+        """Languages of a test set that is answered with text, and its files in its corpus: what is read, and what is to be written."""
         if not self.generated:
             sources = self.zero_shot.get(testset, self.source), self.target
-            return [(code, f"test/{testset}.{code}") for code in sources]
+            return [(code, f"test/{testset.rpartition('@')[2]}.{code}") for code in sources]
         block, part = self.generated, f"test/{testset}"
         source, target = block.language_of(part), block.language_of_targets(part)
         return [(code, f"{part}.{source}-{target}.{side}.{code}") for code, side in ((source, "source"), (target, "target"))]
+
+    def test_files(self, testset: str) -> list[Path]:
+        """Where the two sides of a test set are that is answered with text: what is read, and what is to be written."""
+        return [self.zero_shot_corpora.get(testset, self.corpus) / file for _, file in self.sides(testset)]
+
+    def hypotheses(self, arm: str, testset: str, seed: int | None = None) -> Path:
+        """Where the texts are that an arm wrote for a test set, with `seed` or with the first seed."""
+        return self.seed(arm, seed) / f"{testset}.hyp"
 
     def direction(self, testset: str) -> str:
         """Source and target language of a test set, as `de-en`; of no test set, those of the experiment. Nothing for labels."""
@@ -204,13 +214,15 @@ def _of_parallel_text(results: Path, name: str, settings: Config) -> Study:
     chosen = settings.experiments[name]
     used = lexicons_used(settings, chosen)
     lexicons = {lexicon: under(results, lexicon_folder(settings, name, lexicon)) for lexicon in used}
+    others = {test: settings.experiments[test.partition("@")[0]] for test in zero_shot_tests(settings, name)}
     return Study(
         source=chosen.source,
         target=chosen.target,
         languages=settings.corpora[chosen.corpus].languages,
         testsets=list(settings.corpora[chosen.corpus].test),
         learnt_sources=learnt_sources(settings, name),
-        zero_shot={test: settings.experiments[test.partition("@")[0]].source for test in zero_shot_tests(settings, name)},
+        zero_shot={test: other.source for test, other in others.items()},
+        zero_shot_corpora={test: under(results, paths.corpus_folder(settings, other.corpus)) for test, other in others.items()},
         lowercased=_lowercased(name, settings),
         tested_on=_tested_on(settings, name),
         corpus=under(results, paths.corpus_folder(settings, chosen.corpus)),

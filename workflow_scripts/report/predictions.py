@@ -1,0 +1,163 @@
+"""predictions: every example of a task that answers no text, with what each arm answered, for pages to search, sort and filter.
+
+What an example is, and what an answer to it, hangs on the task: a text and its label, words and their tags, a question and a span of its
+passage, a query and the order of its documents, a sentence and the one that was found. Each has a function here that returns rows, and a
+function in `predictions.js` that shows one. Scores of single examples are made of the counts that the task's scores are made of.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from workflow_scripts.evidence.ranking_scores import ranked_queries
+from workflow_scripts.evidence.tag_scores import accuracy
+from workflow_scripts.report.answer_examples import true_answers
+from workflow_scripts.report.search_results import Looked, looked_up
+from workflow_scripts.report.labels import Given, given_answers
+from workflow_scripts.report.measures import measure
+from workflow_scripts.report.study import Study
+from workflow_scripts.tasks.answering import text_of
+from workflow_scripts.tasks.entry import task_of
+from workflow_scripts.tasks.head import About
+from workflow_scripts.text.tagged import split_words
+
+TOP = 3
+"""How many documents of a query are shown as an arm ranks them."""
+
+
+class Shown(NamedTuple):
+    """What the page of a test set shows, as `predictions.js` reads it."""
+
+    kind: str
+    """Which function of the page shows a row."""
+    languages: tuple[str, ...]
+    """Languages of the texts of a row."""
+    scored: str
+    """What the score of an example is, in words."""
+    rows: list[list[Any]]
+    """Per example: line, texts, the right answer, the answer of each arm, the score of each arm."""
+    marked: str = "answers that are wrong"
+    """What is marked; nothing where no answer is right or wrong."""
+    best: float = 100.0
+    """The score of a right answer."""
+    labels: tuple[str, ...] = ()
+    """All labels, where answers are labels or tags: what a confusion matrix is made of."""
+    passages: tuple[str, ...] = ()
+    """What questions are asked about; a row has its number."""
+
+
+def shown(study: Study, testset: str) -> Shown:
+    """What the page of a test set shows, of the first seed. Raises `InputError` or `OSError` where answers cannot be read."""
+    parts = task_of(study.settings).parts
+    if "neighbours" in parts:
+        return _neighbours(looked_up(study, testset))
+    found = given_answers(study, testset)
+    make = next((ROWS[part] for part in parts if part in ROWS), _labels)
+    return make(study, found, scores_of(study, found))
+
+
+def scores_of(study: Study, given: Given) -> list[list[float]]:
+    """The score of each example with each arm, in per cent: examples × arms, of a ranking queries × arms.
+
+    An example's tags are scored by their accuracy, since most sentences have no span, or one.
+    """
+    task: Any = task_of(study.settings)
+    about = About(getattr(study.settings, task.key), study.text.labels)
+    score = accuracy if task.answers == "tags" else task.scores[measure(study).metric]
+    counted = [task.counts(given.examples, answers, given.language, about) for answers in given.answers.values()]
+    return [[round(100 * float(score(counts[i])), 2) for counts in counted] for i in range(len(counted[0]))]
+
+
+def _labels(study: Study, given: Given, scores: list[list[float]]) -> Shown:
+    """Rows of texts, or pairs of texts, with a label. Of a plugin's task it may be a number; then an answer's distance from it counts."""
+    answers = [*given.answers.values()]
+    rows: list[list[Any]] = [
+        [one.line, one.texts, one.label, [str(mine[i]) for mine in answers], scores[i]] for i, one in enumerate(given.examples)
+    ]
+    shown = Shown("labels", (given.language,), f"{measure(study).name}, 100 for a right answer", rows)
+    if task_of(study.settings).answers == "labels":
+        return shown._replace(labels=tuple(study.text.labels))
+    if not all(map(_is_number, [*study.text.labels, *(answer for row in rows for answer in row[3])])):
+        return shown
+    for row in rows:
+        row[4] = [-abs(float(answer) - float(row[2])) for answer in row[3]]
+        row[3] = [f"{float(answer):.4g}" for answer in row[3]]
+    return shown._replace(scored="minus the distance of an answer from the right number", marked="", best=0.0)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _tags(study: Study, given: Given, scores: list[list[float]]) -> Shown:
+    """Rows of words with their tags; an arm's tags are joined by blanks."""
+    answers = [*given.answers.values()]
+    rows = [
+        [one.line, split_words(one.text), one.label, [" ".join(mine[i]) for mine in answers], scores[i]]
+        for i, one in enumerate(given.examples)
+    ]
+    labels = tuple(study.text.labels)
+    return Shown(
+        "tags", (given.language,), "the share of right tags in a sentence, in per cent", rows, "tags that are wrong", labels=labels
+    )
+
+
+def _spans(study: Study, given: Given, scores: list[list[float]]) -> Shown:
+    """Rows of questions; the right answer is its texts with the first span, an arm's answer is a span of the passage."""
+    numbers: dict[str, int] = {}
+    rows: list[list[Any]] = []
+    for i, one in enumerate(given.examples):
+        right = true_answers(one)
+        place = numbers.setdefault(one.pair, len(numbers))
+        spans = [[*mine[i]] for mine in given.answers.values()]
+        written = [text_of(one, mine[i]) for mine in given.answers.values()]
+        rows.append([one.line, [one.text, place], [right["truth"], right["span"]], [*zip(spans, written, strict=True)], scores[i]])
+    scored = f"{measure(study).name} of an answer, in per cent"
+    return Shown("spans", (given.language,), scored, rows, "the answers", passages=tuple(numbers))
+
+
+def _ranks(study: Study, given: Given, scores: list[list[float]]) -> Shown:
+    """Rows of queries; the right answer is the documents that are shown with their grades.
+
+    An arm's answer is the rank of the first document of the highest grade, and the numbers of the documents that it ranks first.
+    """
+    rows = []
+    for several, values in zip(ranked_queries([one.query for one in given.examples]), scores, strict=True):
+        grades = [float(given.examples[at].label) for at in several]
+        best = grades.index(max(grades))
+        orders = [_order([mine[at] for at in several]) for mine in given.answers.values()]
+        kept = sorted({best, *(i for order in orders for i in order[:TOP])})
+        documents = [[given.examples[several[i]].pair, grades[i]] for i in kept]
+        ranks = [next(rank for rank, i in enumerate(order, 1) if grades[i] == max(grades)) for order in orders]
+        answers = [[rank, [kept.index(i) for i in order[:TOP]]] for rank, order in zip(ranks, orders, strict=True)]
+        first = given.examples[several[0]]
+        rows.append([first.line, [first.text], [len(several), documents], answers, values])
+    scored = f"{measure(study).name} of a query, times 100"
+    return Shown("ranks", (given.language,), scored, rows, "documents whose grade is not the query's highest")
+
+
+def _order(scores: list[float]) -> list[int]:
+    """The places of scores from the highest on; of equal ones the first comes first."""
+    return sorted(range(len(scores)), key=[-score for score in scores].__getitem__)
+
+
+def _neighbours(found: Looked) -> Shown:
+    """Rows of sentences that are looked up and have a translation; an arm's answer is what it found, with its similarity."""
+    right: dict[int, list[int]] = {}
+    for i, j in found.gold:
+        right.setdefault(i, []).append(j)
+    rows = []
+    for i, wanted in right.items():
+        at = [mine[i] for mine in found.found.values()]
+        answers = [[found.target[number] if number >= 0 else "", similarity] for number, similarity in at]
+        scores = [100.0 if number in wanted else 0.0 for number, _ in at]
+        rows.append([i + 1, [found.source[i]], found.target[wanted[0]], answers, scores])
+    scored = "100 where the translation was found, else 0"
+    return Shown("neighbours", found.languages, scored, rows, "what is not the translation")
+
+
+ROWS: dict[str, Callable[[Study, Given, list[list[float]]], Shown]] = {"tagged": _tags, "answered": _spans, "ranked": _ranks}
+"""Part of the report → what makes the rows of all examples, of tasks that have this part. The others have texts with labels."""

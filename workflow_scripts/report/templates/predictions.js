@@ -1,0 +1,140 @@
+// a row is [line, texts, what is right, what the arms answered, their scores]; what these are hangs on the kind of answers
+const gapOf = row => row[4][placeOf("mine")] - row[4][placeOf("theirs")];
+const right = (row, at) => row[4][at] >= more.best;
+const lengthOf = row => KIND.words ? KIND.words(row) : wordsOf(row[1][0]).length;
+const textsOf = row => KIND.texts(row);
+const code = at => LANGUAGES[Math.min(at, LANGUAGES.length - 1)];
+// of numbers none is right, but some are near
+const PLACES = more.best ? 1 : 2;
+const scored = (row, at) => `${arms[at]} ${written(row[4][at], KIND.whole && more.best ? 0 : PLACES)}`;
+const mark = (text, wrong) => wrong && more.best ? made("mark", text) : text;
+
+// characters of a passage, since Python counts those, and a string of this language counts halves of some
+const characters = more.passages?.map(passage => [...passage]);
+const AROUND = 160;
+const inPassage = (passage, span) => {
+  const text = characters[passage], [start, end] = span;
+  const cut = (from, to) => text.slice(from, to).join("");
+  const before = (start > AROUND ? "\u2026 " : "") + cut(Math.max(0, start - AROUND), start);
+  const after = cut(end, end + AROUND) + (end + AROUND < text.length ? " \u2026" : "");
+  return [before, made("mark", cut(start, end)), after];
+};
+
+const KINDS = {
+  labels: {
+    whole: true,
+    texts: row => [...row[1], row[2], ...row[3]],
+    fill: (body, row) => {
+      row[1].forEach((text, at) => line(body, at ? "second text" : "text", text, code(0)));
+      line(body, "right", row[2], "");
+      arms.forEach((arm, at) => line(body, scored(row, at), mark(row[3][at], !right(row, at)), ""));
+    },
+    pairs: (row, at) => [[row[2], row[3][at]]],
+  },
+  tags: {
+    words: row => row[1].length,
+    texts: row => [row[1].join(" ")],
+    fill: (body, row) => {
+      const wide = (name, cells) => {
+        const cellsOf = body.insertRow();
+        cellsOf.append(made("th", name, {scope: "row"}), ...cells);
+      };
+      const truth = row[2].split(" ");
+      wide("words", row[1].map(word => made("td", word, {lang: code(0), dir: "auto"})));
+      wide("right", truth.map(tag => made("td", tag)));
+      arms.forEach((arm, at) => wide(scored(row, at), row[3][at].split(" ").map((tag, i) => made("td", tag === truth[i] ? "" : mark(tag, true)))));
+    },
+    pairs: (row, at) => { const given = row[3][at].split(" "); return row[2].split(" ").map((tag, i) => [tag, given[i]]); },
+    wide: true,
+  },
+  spans: {
+    texts: row => [row[1][0], more.passages[row[1][1]], ...row[2][0]],
+    fill: (body, row) => {
+      const [[question, passage], [answers, span]] = [row[1], row[2]];
+      line(body, "question", question, code(0));
+      line(body, "right", span ? inPassage(passage, span) : `${answers[0]} (not in the passage)`, code(0));
+      if (answers.length > 1) line(body, "also right", answers.slice(1).join("; "), code(0));
+      row[3].forEach(([given, text], at) => line(body, scored(row, at), text ? inPassage(passage, given) : "nothing", code(0)));
+    },
+  },
+  ranks: {
+    texts: row => [row[1][0], ...row[2][1].map(([text]) => text)],
+    fill: (body, row) => {
+      const [count, documents] = row[2], highest = Math.max(...documents.map(([, grade]) => grade));
+      line(body, `query, ${count} documents`, row[1][0], code(0));
+      row[3].forEach(([rank, first], at) => {
+        const list = made("ol", first.map(i => made("li", [`(grade ${documents[i][1]}) `, mark(documents[i][0], documents[i][1] < highest)])));
+        line(body, [scored(row, at), made("small", `a best one is at rank ${rank}`)], list, code(0));
+      });
+      line(body, "a best one", documents.find(([, grade]) => grade === highest)[0], code(0));
+    },
+  },
+  neighbours: {
+    whole: true,
+    texts: row => [row[1][0], row[2], ...row[3].map(([text]) => text)],
+    fill: (body, row) => {
+      line(body, "sentence", row[1][0], code(0));
+      line(body, "translation", row[2], code(1));
+      row[3].forEach(([text, similarity], at) =>
+        line(body, [scored(row, at), made("small", `similarity ${similarity.toFixed(3)}`)], mark(text || "nothing", !right(row, at)), code(1)));
+    },
+  },
+};
+const KIND = KINDS[more.kind];
+
+const tableOf = row => {
+  const table = made("table", [], {className: KIND.wide ? "" : "pair"});
+  table.createCaption().append(`Line ${row[0]}: ${ask.mine.value} \u2212 ${ask.theirs.value} is ${signed(gapOf(row), PLACES)}`);
+  KIND.fill(table.createTBody(), row);
+  return KIND.wide ? made("div", table, {className: "wide"}) : table;
+};
+
+SHOWN.right = row => right(row, placeOf("mine"));
+SHOWN.wrong = row => !right(row, placeOf("mine"));
+SHOWN.none = row => !arms.some((arm, at) => right(row, at));
+
+if (ask.truth) {
+  const labels = [...ask.truth.options].slice(1).map(option => option.value);
+  KEPT.push(row => {
+    if (!ask.truth.value && !ask.answer.value) return true;
+    const fits = (wanted, label) => !wanted || wanted === label;
+    return KIND.pairs(row, placeOf("mine")).some(([truth, given]) => fits(ask.truth.value, truth) && fits(ask.answer.value, given));
+  });
+  const cell = (truth, given, content) => {
+    const button = made("button", content, {type: "button", title: `show right label ${truth}, answer ${given || "any"}`});
+    button.addEventListener("click", () => {
+      ask.truth.value = truth;
+      ask.answer.value = given;
+      ask.show.value = "all";
+      ask.truth.dispatchEvent(new Event("input"));
+      scrollTo({top: 0});
+    });
+    return button;
+  };
+  const counted = at => {
+    const counts = new Map(labels.map(truth => [truth, new Map(labels.map(given => [given, 0]))]));
+    for (const row of rows) for (const [truth, given] of KIND.pairs(row, at)) {
+      const of = counts.get(truth);
+      if (of) of.set(given, (of.get(given) ?? 0) + 1);
+    }
+    return counts;
+  };
+  const total = of => [...of.values()].reduce((sum, count) => sum + count, 0);
+  const all = arms.map((arm, at) => counted(at));
+  const there = labels.filter(label => total(all[0].get(label)));
+  const share = (counts, label) => (100 * counts.get(label).get(label) / total(counts.get(label))).toFixed(1);
+  const shares = there.map(label => [cell(label, "", label), total(all[0].get(label)), ...all.map(counts => share(counts, label))]);
+  document.getElementById("by-label").append(numbers(["right label", "number", ...arms], shares, "Right answers to each label, in per cent."));
+  let drawn = -1;
+  CHANGED.push(() => {
+    const at = placeOf("mine");
+    if (at === drawn) return;
+    drawn = at;
+    const body = there.map(truth => [truth, ...labels.map(given => {
+      const count = all[at].get(truth).get(given);
+      return count ? cell(truth, given, String(count)) : "";
+    })]);
+    document.getElementById("confusion").replaceChildren(
+      numbers(["right label", ...labels], body, `Answers of ${arms[at]} to each right label; a number shows its ${INPUTS}.`));
+  });
+}

@@ -1,0 +1,53 @@
+// a row is [line, source, reference, rare words, what the arms wrote, ten times their chrF]
+const gapOf = row => (row[5][placeOf("mine")] - row[5][placeOf("theirs")]) / 10;
+const lengthOf = row => wordsOf(row[2]).length;
+const textsOf = row => [row[1], row[2], ...row[4]];
+
+// each word of a hypothesis is marked where the reference has no more of it
+const marked = (text, reference) => {
+  const left = new Map();
+  for (const word of wordsOf(reference)) left.set(word, (left.get(word) ?? 0) + 1);
+  const all = document.createDocumentFragment();
+  for (const part of text.split(PARTS)) {
+    const word = part.toLowerCase();
+    if (!/[\p{L}\p{N}]/u.test(part)) all.append(part);
+    else if (left.get(word)) { left.set(word, left.get(word) - 1); all.append(part); }
+    else all.append(made("i", part, {className: "wrong"}));
+  }
+  return all;
+};
+
+// each word of the reference that no hypothesis has is marked
+const missed = (reference, outputs) => {
+  const there = new Set(outputs.flatMap(wordsOf)), all = document.createDocumentFragment();
+  for (const part of reference.split(PARTS)) {
+    if (!/[\p{L}\p{N}]/u.test(part) || there.has(part.toLowerCase())) all.append(part);
+    else all.append(made("em", part, {className: "missed"}));
+  }
+  return all;
+};
+
+const tableOf = row => {
+  const [place, source, reference, rare, outputs, scores] = row;
+  const table = made("table", [], {className: "pair"});
+  table.createCaption().append(`Line ${place}: ${ask.mine.value} \u2212 ${ask.theirs.value} is ${signed(gapOf(row))}` + (rare ? `; rare words: ${rare}` : ""));
+  const body = table.createTBody();
+  line(body, "source", source, LANGUAGES[0]);
+  line(body, "reference", missed(reference, outputs), LANGUAGES[1]);
+  arms.forEach((arm, at) => line(body, `${arm} ${(scores[at] / 10).toFixed(1)}`, marked(outputs[at], reference), LANGUAGES[1]));
+  return table;
+};
+
+ORDER.rare = (a, b) => b[3] - a[3] || a[0] - b[0];
+KEPT.push(row => row[3] >= number("rare", 0));
+
+const BUCKETS = [
+  ["words of the reference", lengthOf, [[0, 9, "up to 9"], [10, 19, "10 to 19"], [20, 29, "20 to 29"], [30, Infinity, "30 and more"]]],
+  ["rare words", row => row[3], [[0, 0, "none"], [1, 1, "1"], [2, 2, "2"], [3, Infinity, "3 and more"]]],
+];
+const body = [];
+for (const [what, of, ranges] of BUCKETS) for (const [low, high, called] of ranges) {
+  const some = rows.filter(row => of(row) >= low && of(row) <= high);
+  if (some.length) body.push([`${what}: ${called}`, some.length, ...arms.map((arm, at) => (mean(some.map(row => row[5][at])) / 10).toFixed(1))]);
+}
+document.getElementById("buckets").append(numbers(["", "sentences", ...arms], body, "Mean sentence-level chrF."));
