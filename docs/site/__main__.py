@@ -2,7 +2,8 @@
 
 1. The Markdown of the repository is copied into a folder, with the files that it links to.
 2. Pages that are made of the code come beside it: the settings, the errors, and what a plugin may import.
-3. Sphinx makes a site of it, without the network. Every warning, such as a link that leads nowhere, is an error.
+3. Each sample, a packed run, is made a report of again.
+4. Sphinx makes a site of it, without the network. Every warning, such as a link that leads nowhere, is an error.
 
 The README is the first page. Links have the form that works on GitHub as well.
 """
@@ -15,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from docs.site import errors, reference, settings
+from docs.site import errors, reference, samples, settings
 from workflow_scripts.errors import InputError
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -25,11 +26,11 @@ PARTS = {
     "Begin": ["docs/tutorial", "docs/howto", "docs/recipes", "docs/faq"],
     "Look up": ["docs/configuration/index", "docs/troubleshooting", "docs/errors", "docs/glossary", "docs/mapping"],
     "Extend": ["docs/extend", "docs/reference", "CONTRIBUTING", "docs/design"],
-    "Results": ["docs/results", "docs/reproduce", "docs/review"],
+    "Results": ["docs/samples/README", "docs/results", "docs/reproduce", "docs/review"],
     "Run": ["docs/slurm", "docs/reliability", "docs/performance", "docs/upgrading", "CHANGELOG"],
 }
 """Part of the navigation → its pages; a page that stands in none is an error of the build."""
-BELOW = {"docs/results": "docs/results/*.md", "docs/reproduce": "resources/README.md"}
+BELOW = {"docs/results": "docs/results/*.md", "docs/reproduce": "resources/README.md", "CHANGELOG": "docs/changelog/*.md"}
 """Page → the pages that stand below it."""
 
 
@@ -46,6 +47,8 @@ def main(output: Path) -> None:
         source = Path(folder)
         put_together(source)
         (source / "_extra").mkdir()
+        for pack in samples.packs():
+            samples.render(pack, source / "_extra/docs/samples" / pack.stem)
         # the cache of an earlier build would hide its warnings
         shutil.rmtree(output, ignore_errors=True)
         done = build_main(["-b", "html", "-W", "--keep-going", "-q", "-E", "-d", f"{folder}/.doctrees", folder, str(output)])
@@ -90,6 +93,8 @@ def _write(source: Path, path: Path, text: str) -> None:
             shutil.copy(file, copy)
         return found[0]
 
+    if path == samples.LIST:
+        text = re.sub(r"\[([^]]*)\]\(([^)\s]+)\.zip\)", r'<a href="\2/report.html">\1</a>', text)
     (there.with_name("index.md") if path == ROOT / "README.md" else there).write_text(LINK.sub(link, text), encoding="utf-8")
 
 

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from workflow_scripts.evidence.ranking_scores import ranked_queries
 from workflow_scripts.evidence.tag_scores import accuracy
 from workflow_scripts.report.answer_examples import true_answers
-from workflow_scripts.report.search_results import Looked, looked_up
 from workflow_scripts.report.labels import Given, given_answers
 from workflow_scripts.report.measures import measure
+from workflow_scripts.report.search_results import Looked, looked_up
 from workflow_scripts.report.study import Study
 from workflow_scripts.tasks.answering import text_of
 from workflow_scripts.tasks.entry import task_of

@@ -1,0 +1,80 @@
+"""The sample reports that ship: what is said of them, and that a whole page can be made of each."""
+
+import json
+import re
+import zipfile
+
+import pytest
+
+from docs.site import samples
+from workflow_scripts.errors import InputError
+from workflow_scripts.report import pack
+
+PACKS = samples.packs()
+OF_A_MACHINE = re.compile(rb"(?<![\w.:/])/(?:home|root|tmp|work|mnt|srv|Users|data|opt|var)/[\w.-]+/")
+
+
+def parts():
+    """Name → the part about it in the list of samples."""
+    text = samples.LIST.read_text(encoding="utf-8")
+    return {found[1]: found[0] for found in re.finditer(r"## ([\w-]+)\n.*?(?=\n## |\Z)", text, flags=re.DOTALL)}
+
+
+def test_every_sample_is_in_the_list_with_its_licences():
+    assert PACKS and parts().keys() == {path.stem for path in PACKS}
+    for path in PACKS:
+        about = parts()[path.stem].split("\n\n")[1]
+        assert parts()[path.stem].strip() == samples.part(path, about).strip()
+        assert samples.about_pack(path)["licences"] and path.stat().st_size <= samples.MOST_BYTES
+
+
+@pytest.mark.parametrize("path", PACKS, ids=lambda path: path.stem)
+def test_a_sample_names_no_folder_of_a_machine(path):
+    with zipfile.ZipFile(path) as file:
+        found = {name: OF_A_MACHINE.findall(file.read(name)) for name in file.namelist() if not name.endswith(".hyp")}
+    assert {name: several[:3] for name, several in found.items() if several} == {}
+
+
+@pytest.mark.parametrize("path", PACKS, ids=lambda path: path.stem)
+def test_the_tables_and_the_page_of_a_sample_are_made_again(path, tmp_path, capsys):
+    pack.rebuild(path, tmp_path / "new", stored=True)
+    assert "All tables are the same" in capsys.readouterr().out
+    page = (tmp_path / "new/rebuilt/report.html").read_text(encoding="utf-8")
+    assert "could not be made" not in page and "to search, sort and filter" in page
+    assert [*(tmp_path / "new/rebuilt/translations").glob("*.html")]
+
+
+@pytest.fixture
+def elsewhere(tmp_path, monkeypatch):
+    """An empty list of samples in another folder."""
+    (tmp_path / "README.md").write_text("# Sample reports\n", encoding="utf-8")
+    monkeypatch.setattr(samples, "SAMPLES", tmp_path)
+    monkeypatch.setattr(samples, "LIST", tmp_path / "README.md")
+    return tmp_path
+
+
+def test_a_sample_is_added_and_put_in_the_place_of_an_older_one(elsewhere):
+    for about in ("What was asked.", "What was asked better."):
+        samples.add(PACKS[0], "one", about)
+        samples.add(PACKS[0], "two", about)
+    said = (elsewhere / "README.md").read_text(encoding="utf-8")
+    assert re.findall(r"^## (.*)$", said, flags=re.M) == ["one", "two"] and said.count("asked better.") == 2 and "asked.\n" not in said
+    assert (elsewhere / "one.zip").read_bytes() == PACKS[0].read_bytes()
+
+
+def test_what_is_no_sample_is_refused(elsewhere, tmp_path, monkeypatch):
+    with pytest.raises(InputError, match="part of an address"):
+        samples.add(PACKS[0], "Two words", "x")
+    (tmp_path / "text.zip").write_text("no zip", encoding="utf-8")
+    with pytest.raises(InputError, match="is no pack"):
+        samples.add(tmp_path / "text.zip", "one", "x")
+    with zipfile.ZipFile(PACKS[0]) as file, zipfile.ZipFile(tmp_path / "bare.zip", "w") as bare:
+        for name in file.namelist():
+            said = json.loads(file.read(name)) | {"licences": ""} if name == "pack.json" else None
+            bare.writestr(file.getinfo(name), json.dumps(said) if said else file.read(name))
+    with pytest.raises(InputError, match="whose the texts are"):
+        samples.add(tmp_path / "bare.zip", "one", "x")
+    monkeypatch.setattr(samples, "MOST_BYTES", 10)
+    with pytest.raises(InputError, match="a sample at most 10"):
+        samples.add(PACKS[0], "one", "x")
+    assert not [*elsewhere.glob("one*")]
