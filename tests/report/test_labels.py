@@ -66,7 +66,7 @@ def results(root, seeds=(1,), name="labels"):
     folder = root / "lexicons/texts/given/en-de"
     put(folder / "lexicon.json", {"directions": {"en-de": direction, "de-en": direction}, "dictionary": "d.txt"})
     put(folder / "en-de.tsv", "house\thaus\t1\t1.0\nhouse\theim\t2\t1.0\n")
-    put(root / "labelled/texts/train.en", "The house.\n")
+    put(root / "labelled/texts/test/en.en.tsv", "yes\tThe house.\t\n")
     for (arm, testset), seed in itertools.product(RIGHT, seeds):
         right = RIGHT[arm, testset] + seed
         other = {"yes": LABELS[1], LABELS[1]: "yes"}
