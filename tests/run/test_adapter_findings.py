@@ -2,7 +2,7 @@
 
 import pytest
 from configurations import changed, classified
-from tiny_models import small_model
+from tiny_models import small_encoder, small_model
 
 from workflow_scripts.run.adapter_findings import adapters, trained_weights
 from workflow_scripts.run.config import load
@@ -51,6 +51,13 @@ def test_a_published_model_is_looked_at_where_it_is_there(tmp_path):
     raw = changed(WHERE, {"kind": "lora", "rank": 2})
     raw["backbones"]["bible"] = {"kind": "hub", "model": str(small_model(tmp_path))}
     assert looked_at(raw) == [("ok", "lora trains 2,304 weights of bible")]
+
+
+def test_of_a_model_in_another_form_nothing_is_said_before_it_is_there(tmp_path):
+    raw = changed(WHERE, {"kind": "bottleneck", "width": 2})
+    raw["backbones"]["bible"] = {"kind": "converted", "from": "encoder", "to": "encoder-decoder"}
+    raw["backbones"]["encoder"] = {"kind": "hub", "model": str(small_encoder(tmp_path, "xlm-roberta"))}
+    assert looked_at(raw) == [("ok", "bottleneck; whether it fits bible is known when that model is there")]
 
 
 @pytest.mark.parametrize(

@@ -45,13 +45,16 @@ def trained_weights(config: Config, phase: Trained) -> int | None:
 
 
 def network_of(config: Config, name: str) -> Any | None:
-    """The network of a backbone without numbers; None where its files are not there."""
+    """The network of a backbone without numbers; None where its files are not there, and where a conversion has made another one of it."""
     import torch
     from transformers import AutoConfig
 
     from workflow_scripts.models.networks import class_of
 
-    origin = config.backbones[chain(config, name)[-1]]
+    links = [config.backbones[link] for link in chain(config, name)]
+    if any(link.kind == "converted" for link in links):
+        return None
+    origin = links[-1]
     try:
         with torch.device("meta"):
             if (small := origin.made_here) and (maker := registry.entry("family", origin.family or DEFAULT_FAMILY).maker):
