@@ -188,7 +188,7 @@ def test_each_family_takes_an_adapter(family, tmp_path):
 
 def test_a_plugin_trains_weights_of_the_model_itself(setup, tmp_path, monkeypatch):
     monkeypatch.setattr(registry, "_ENTRIES", {kind: {**some} for kind, some in registry._ENTRIES.items()})
-    monkeypatch.setattr(registry, "_PLUGINS", {})
+    monkeypatch.setattr(plugins, "_PLUGINS", {})
     plugins.load([str(BITFIT)])
     start = load_file(setup[1] / "model.safetensors")
     weights = finetune(*setup, tmp_path, settings({"kind": "bitfit"}))
