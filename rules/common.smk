@@ -3,6 +3,7 @@
 What a job reads and is told is decided in the modules of `run/` that `run/jobs.py` names; where files are, in `workflow_scripts/config/paths.py`.
 """
 
+import gc
 import hashlib
 import os
 import shlex
@@ -16,6 +17,7 @@ from workflow_scripts import lazily
 from workflow_scripts.stage import ROOT
 
 lazily.put_off()  # of the stages only the settings are read here
+gc.disable()  # what is imported stays, so there is nothing to collect
 
 from workflow_scripts import plugins, registry
 from workflow_scripts.config import paths
@@ -57,6 +59,7 @@ try:
         check_record(CONFIG)
 except InputError as error:
     raise WorkflowError(str(error)) from None
+gc.enable()
 
 
 # Rules call `python -m workflow_scripts.<room>.<stage>` from whatever working directory; each stage loads the plugins.

@@ -6,7 +6,7 @@ import sys
 import pytest
 from configurations import changed
 
-from workflow_scripts import lazily, plugins, registry
+from workflow_scripts import plugins, registry
 from workflow_scripts.errors import InputError
 from workflow_scripts.run import findings
 from workflow_scripts.run.config import _adapter, dumped, load, read
@@ -299,12 +299,3 @@ def test_a_plugin_may_be_a_control_of_what_is_there_alone(tmp_path):
     raw = changed("arms/csr/0/data", "same") | {"plugins": [written(tmp_path / "mine.py", content)]}
     with pytest.raises(InputError, match="plugins: noise same: 'codeswich' is not defined, did you mean 'codeswitch'"):
         load(raw)
-
-
-def test_what_is_put_off_is_loaded_when_it_is_asked_for(tmp_path):
-    written(tmp_path / "a_library.py", "VALUE = 3\n")
-    lazily.put_off(("a_library",))
-    import a_library
-
-    assert not lazily.is_loaded("a_library") and a_library.VALUE == 3 and lazily.is_loaded("a_library")
-    del sys.modules["a_library"]

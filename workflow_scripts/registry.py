@@ -72,6 +72,7 @@ class Entry:
 
 
 _ENTRIES: dict[str, dict[str, Entry]] = {}
+_COMPLETE: set[str] = set()
 LOADING: list[str] = []
 """The plugins that are being loaded, the innermost last: what is registered meanwhile is theirs."""
 
@@ -142,8 +143,10 @@ def entry(kind: str, name: str) -> Any:
 
 
 def _load_built_in(kind: str) -> None:
-    for module in BUILT_IN.get(kind, ()):
-        import_ours(module)
+    if kind not in _COMPLETE:
+        for module in BUILT_IN.get(kind, ()):
+            import_ours(module)
+        _COMPLETE.add(kind)
 
 
 def import_ours(module: str) -> ModuleType:

@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numba
 import numpy as np
 import torch
-from numba import njit, prange
+
+from workflow_scripts.lazily import compiled
 
 # A block should nearly fit into the processor's outer cache, but have enough rows for a fast matrix product.
 _BLOCK_ENTRIES = 1 << 23
@@ -195,7 +196,7 @@ _TILE = 512
 _FASTMATH = {"nnan", "nsz", "reassoc"}
 
 
-@njit(parallel=True, fastmath=_FASTMATH, cache=True)
+@compiled(parallel=True, fastmath=_FASTMATH)
 def _top(block, first, values_x, indices_x, values_z, indices_z, threads):
     """Select along rows and columns in one pass. Each thread has some of the columns, and its own lists for the rows."""
     rows, columns = block.shape
@@ -203,7 +204,7 @@ def _top(block, first, values_x, indices_x, values_z, indices_z, threads):
     k = values_x.shape[1]
     values, indices = np.full((parts, rows, k), -np.inf, np.float32), np.zeros((parts, rows, k), np.int32)
     least = values_z[:, 0].copy()
-    for part in prange(parts):
+    for part in numba.prange(parts):
         for i in range(rows):
             for start in range(part * width, min((part + 1) * width, columns), _PIECE):
                 piece = block[i, start : min(start + _PIECE, columns)]
@@ -217,20 +218,20 @@ def _top(block, first, values_x, indices_x, values_z, indices_z, threads):
                         if block[i, j] > least[j]:
                             _insert(values_z[j], indices_z[j], block[i, j], first + i)
                             least[j] = values_z[j, 0]
-    for i in prange(rows):
+    for i in numba.prange(rows):
         for part in range(parts):
             for rank in range(k - 1, -1, -1):
                 if values[part, i, rank] > values_x[i, 0]:
                     _insert(values_x[i], indices_x[i], values[part, i, rank], indices[part, i, rank])
 
 
-@njit(parallel=True, fastmath=_FASTMATH, cache=True)
+@compiled(parallel=True, fastmath=_FASTMATH)
 def _best_of_noisy(block, half_x, half_z, noise, limit, first, best_z, best_x, greatest_x, threads):
     """Like `_top`, for the greatest entry only, and with noise."""
     rows, columns = block.shape
     parts, width = _parts(columns, threads)
     greatest, best = np.full((parts, rows), -np.inf, np.float32), np.zeros((parts, rows), np.int32)
-    for part in prange(parts):
+    for part in numba.prange(parts):
         for i in range(rows):
             for start in range(part * width, min((part + 1) * width, columns), _PIECE):
                 at = slice(start, min(start + _PIECE, columns))
@@ -244,7 +245,7 @@ def _best_of_noisy(block, half_x, half_z, noise, limit, first, best_z, best_x, g
                             best[part, i] = start + j
                 if over > 0:
                     _raise_noisy_maxima(piece, half_x[i], byte, limit, np.int32(first + i), best_x[at], greatest_x[at])
-    for i in prange(rows):
+    for i in numba.prange(rows):
         chosen = 0
         for part in range(1, parts):
             if greatest[part, i] > greatest[chosen, i]:
@@ -252,16 +253,16 @@ def _best_of_noisy(block, half_x, half_z, noise, limit, first, best_z, best_x, g
         best_z[i] = best[chosen, i]
 
 
-@njit(fastmath=_FASTMATH, cache=True)
+@compiled(fastmath=_FASTMATH)
 def _parts(columns, threads):
     """The number of parts into which the columns are divided, one per thread, and the width of a part: a multiple of the piece length."""
     width = -(-columns // (threads * _PIECE)) * _PIECE
     return -(-columns // width), width
 
 
-@njit(parallel=True, fastmath=_FASTMATH, cache=True)
+@compiled(parallel=True, fastmath=_FASTMATH)
 def _best_of_rows(block, half, best):
-    for i in prange(block.shape[0]):
+    for i in numba.prange(block.shape[0]):
         greatest = np.float32(-np.inf)
         for start in range(0, block.shape[1], _PIECE):
             piece, less = block[i, start : start + _PIECE], half[start : start + _PIECE]
@@ -272,9 +273,9 @@ def _best_of_rows(block, half, best):
                         best[i] = start + j
 
 
-@njit(parallel=True, fastmath=_FASTMATH, cache=True)
+@compiled(parallel=True, fastmath=_FASTMATH)
 def _best_of_columns(block, half, first, best, greatest):
-    for tile in prange((block.shape[1] + _TILE - 1) // _TILE):
+    for tile in numba.prange((block.shape[1] + _TILE - 1) // _TILE):
         at = slice(tile * _TILE, min((tile + 1) * _TILE, block.shape[1]))
         for i in range(block.shape[0]):
             _raise_maxima(block[i, at], half[i], np.int32(first + i), best[at], greatest[at])
@@ -283,7 +284,7 @@ def _best_of_columns(block, half, first, best, greatest):
 # The following functions have one loop without branches, so that the compiler can vectorise them.
 
 
-@njit(fastmath=_FASTMATH, cache=True)
+@compiled(fastmath=_FASTMATH)
 def _maximum_difference(piece, less):
     greatest = np.float32(-np.inf)
     for j in range(len(piece)):
@@ -291,7 +292,7 @@ def _maximum_difference(piece, less):
     return greatest
 
 
-@njit(fastmath=_FASTMATH, cache=True)
+@compiled(fastmath=_FASTMATH)
 def _peaks(piece, least):
     """The greatest number, and the largest amount by which a number exceeds its entry in `least`."""
     peak = over = np.float32(-np.inf)
@@ -301,7 +302,7 @@ def _peaks(piece, least):
     return peak, over
 
 
-@njit(fastmath=_FASTMATH, cache=True)
+@compiled(fastmath=_FASTMATH)
 def _noisy_peaks(piece, less, half, byte, limit, greatest):
     """The greatest score of the row, and the largest amount by which a score exceeds the greatest one of its column so far."""
     peak = over = np.float32(-np.inf)
@@ -312,7 +313,7 @@ def _noisy_peaks(piece, less, half, byte, limit, greatest):
     return peak, over
 
 
-@njit(fastmath=_FASTMATH, cache=True)
+@compiled(fastmath=_FASTMATH)
 def _raise_maxima(piece, half, i, best, greatest):
     for j in range(len(piece)):
         score = piece[j] - half
@@ -321,7 +322,7 @@ def _raise_maxima(piece, half, i, best, greatest):
         greatest[j] = score if better else greatest[j]
 
 
-@njit(fastmath=_FASTMATH, cache=True)
+@compiled(fastmath=_FASTMATH)
 def _raise_noisy_maxima(piece, half, byte, limit, i, best, greatest):
     for j in range(len(piece)):
         score = piece[j] - half if byte[j] < limit else np.float32(0)
@@ -330,7 +331,7 @@ def _raise_noisy_maxima(piece, half, byte, limit, i, best, greatest):
         greatest[j] = score if better else greatest[j]
 
 
-@njit(fastmath=_FASTMATH, cache=True)
+@compiled(fastmath=_FASTMATH)
 def _insert(values, indices, value, index):
     """Replace the smallest number of an ascending list by `value`, and keep the list sorted."""
     at = 0

@@ -13,7 +13,7 @@ try:
 except SystemExit as ended:
     assert not ended.code, ended.code
 from workflow_scripts import lazily
-print("loaded:", *(name for name in ("torch", "transformers", "ctranslate2", "gensim") if lazily.is_loaded(name)))
+print("loaded:", *(name for name in ("torch", "transformers", "ctranslate2", "gensim", "numba") if lazily.is_loaded(name)))
 """
 
 

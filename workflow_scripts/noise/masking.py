@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numba import njit
 
+from workflow_scripts.lazily import compiled
 from workflow_scripts.noise import philox
 from workflow_scripts.number_types import Share
 
@@ -61,7 +61,7 @@ def mask_pieces(
     return _mask_words(ids, ordinary, starts[ids], before, pieces, mask, *rates, masking.unit == "span", seed, stream)
 
 
-@njit(cache=True)
+@compiled()
 def span_length(state):
     """The length of a span, in words: from a geometric distribution, drawn again if it is over ten, so that the mean is SpanBERT's 3.8."""
     while True:
@@ -72,7 +72,7 @@ def span_length(state):
             return length
 
 
-@njit(cache=True)
+@compiled()
 def _instead(piece, fate, pieces, mask, masked, replaced, state):
     """What is read in the place of a piece to guess, by its `fate` from 0 to 1."""
     if fate < masked:
@@ -82,7 +82,7 @@ def _instead(piece, fate, pieces, mask, masked, replaced, state):
     return piece
 
 
-@njit(cache=True)
+@compiled()
 def _mask(ids, ordinary, before, pieces, mask, rate, masked, replaced, seed, stream):
     read, labels = ids.copy(), np.full(len(ids), -100, ids.dtype)
     state = np.empty(philox.STATE, np.uint64)
@@ -103,7 +103,7 @@ def _mask(ids, ordinary, before, pieces, mask, rate, masked, replaced, seed, str
     return read, labels
 
 
-@njit(cache=True)
+@compiled()
 def _mask_words(ids, ordinary, starts, before, pieces, mask, rate, masked, replaced, in_spans, seed, stream):
     read, labels = ids.copy(), np.full(len(ids), -100, ids.dtype)
     state = np.empty(philox.STATE, np.uint64)

@@ -8,17 +8,18 @@ than drawing all of its numbers. These functions draw exactly the same numbers a
 import math
 
 import numpy as np
-from numba import njit, uint32, uint64
+
+from workflow_scripts.lazily import compiled
 
 # A state is an array of 64-bit words: four for the counter, two for the key, four with numbers drawn in advance, one with how many of
 # these are used, one that says whether half a word is left over, and one with this half.
 STATE = 13
 _KEY, _DRAWN, _USED, _HALF = 4, 6, 10, 11
 
-_MULTIPLIER_0, _MULTIPLIER_1 = uint64(0xD2E7470EE14C6C93), uint64(0xCA5A826395121157)
-_STEP_0, _STEP_1 = uint64(0x9E3779B97F4A7C15), uint64(0xBB67AE8584CAA73B)
-_LOW = uint64(0xFFFFFFFF)
-_32, _11, _ONE = uint64(32), uint64(11), uint64(1)
+_MULTIPLIER_0, _MULTIPLIER_1 = np.uint64(0xD2E7470EE14C6C93), np.uint64(0xCA5A826395121157)
+_STEP_0, _STEP_1 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBB67AE8584CAA73B)
+_LOW = np.uint64(0xFFFFFFFF)
+_32, _11, _ONE = np.uint64(32), np.uint64(11), np.uint64(1)
 
 
 def generator(seed, stream, sentence):
@@ -26,7 +27,7 @@ def generator(seed, stream, sentence):
     return np.random.Generator(np.random.Philox(key=[seed, stream], counter=[0, 0, 0, sentence]))
 
 
-@njit(cache=True)
+@compiled()
 def start(state, seed, stream, sentence):
     """Set `state` to the first number of a sentence."""
     state[:] = 0
@@ -35,27 +36,27 @@ def start(state, seed, stream, sentence):
     state[_USED] = 4
 
 
-@njit(cache=True)
+@compiled()
 def random(state):
     """A random float from 0 (included) to 1 (excluded)."""
     return (_next64(state) >> _11) * (1.0 / 9007199254740992.0)
 
 
-@njit(cache=True)
+@compiled()
 def integer(state, n):
     """A random integer from 0 to n − 1, by Lemire's method (2019); `n` is at most 2³². If `n` is 1, no number is drawn."""
     if n == 1:
         return 0
-    bound = uint64(n)
-    product = uint64(_next32(state)) * bound
+    bound = np.uint64(n)
+    product = np.uint64(_next32(state)) * bound
     if product & _LOW < bound:
         threshold = (_LOW - (bound - _ONE)) % bound
         while product & _LOW < threshold:
-            product = uint64(_next32(state)) * bound
+            product = np.uint64(_next32(state)) * bound
     return np.int64(product >> _32)
 
 
-@njit(cache=True)
+@compiled()
 def integers(sentences, n, seed, stream, first):
     """A random integer from 0 to n − 1 for each of `sentences` sentences, the first of which has the number `first`."""
     state, drawn = np.empty(STATE, np.uint64), np.empty(sentences, np.int64)
@@ -65,7 +66,7 @@ def integers(sentences, n, seed, stream, first):
     return drawn
 
 
-@njit(cache=True)
+@compiled()
 def poisson(state, mean):
     """A number from the Poisson distribution, by Knuth's method of multiplying uniform numbers; suited to a small `mean`."""
     limit, product, n = math.exp(-mean), 1.0, 0
@@ -76,32 +77,32 @@ def poisson(state, mean):
         n += 1
 
 
-@njit(cache=True)
+@compiled()
 def permutation(state, n):
     """The integers from 0 to n − 1 in random order. Positions to swap are drawn by rejection, as in NumPy."""
     order = np.arange(n)
     for i in range(n - 1, 0, -1):
-        mask = uint64(1)
-        while mask < uint64(i):
+        mask = np.uint64(1)
+        while mask < np.uint64(i):
             mask = mask << _ONE | _ONE
-        j = uint64(_next32(state)) & mask
-        while j > uint64(i):
-            j = uint64(_next32(state)) & mask
+        j = np.uint64(_next32(state)) & mask
+        while j > np.uint64(i):
+            j = np.uint64(_next32(state)) & mask
         order[i], order[j] = order[j], order[i]
     return order
 
 
-@njit(cache=True)
+@compiled()
 def _next32(state):
     if state[_HALF]:
         state[_HALF] = 0
-        return uint32(state[_HALF + 1])
+        return np.uint32(state[_HALF + 1])
     drawn = _next64(state)
     state[_HALF], state[_HALF + 1] = 1, drawn >> _32
-    return uint32(drawn & _LOW)
+    return np.uint32(drawn & _LOW)
 
 
-@njit(cache=True)
+@compiled()
 def _next64(state):
     if state[_USED] < 4:
         state[_USED] += _ONE
@@ -121,7 +122,7 @@ def _next64(state):
     return c0
 
 
-@njit(cache=True)
+@compiled()
 def _high(x, y):
     """The upper half of the 128 bits of x · y."""
     x0, x1, y0, y1 = x & _LOW, x >> _32, y & _LOW, y >> _32

@@ -14,8 +14,8 @@ from typing import Annotated, NamedTuple
 
 import numpy as np
 import regex
-from numba import njit
 
+from workflow_scripts.lazily import compiled
 from workflow_scripts.noise import philox
 from workflow_scripts.number_types import Limits, Share
 from workflow_scripts.text.words import MASK, Words
@@ -66,7 +66,7 @@ def choose_words(choices: np.ndarray, before: np.ndarray, noise: Noise, seed: in
     return Hits(*_choose(np.ascontiguousarray(choices, np.int64), before, noise.rate, noise.poisson_lambda, seed, stream, first))
 
 
-@njit(cache=True)
+@compiled()
 def _choose(choices, before, rate, poisson_lambda, seed, stream, first):
     sentences = len(before) - 1
     states = np.empty((sentences, philox.STATE), np.uint64)

@@ -98,16 +98,17 @@ def read(path: Path) -> Config:
     return _adapter().validate_python(plain)
 
 
-def _adapter() -> TypeAdapter:
-    return _adapter_with(registry.version())
+def _adapter(documented: bool = False) -> TypeAdapter:
+    return _adapter_with(registry.version(), documented)
 
 
-@functools.lru_cache(1)
-def _adapter_with(registered: object) -> TypeAdapter:
-    """What checks a configuration, as long as nothing more is `registered`."""
+@functools.lru_cache(2)
+def _adapter_with(registered: object, documented: bool) -> TypeAdapter:
+    """What checks a configuration, as long as nothing more is `registered`. Only a schema that is `documented` reads the docstrings."""
     kind: Any
     for kind in _dataclasses(Config):
-        kind.__pydantic_config__ = {"extra": "forbid", "use_attribute_docstrings": True, "allow_inf_nan": False, "populate_by_name": True}
+        kind.__pydantic_config__ = {"extra": "forbid", "allow_inf_nan": False, "populate_by_name": True}
+        kind.__pydantic_config__ |= {"use_attribute_docstrings": documented}
     return TypeAdapter(Config)
 
 
@@ -141,7 +142,7 @@ LIKE = "The name of another definition in {}, which has the settings that are no
 
 def schema() -> dict[str, Any]:
     """The JSON schema of `config.yaml`."""
-    made = {"$schema": "https://json-schema.org/draft/2020-12/schema", **_adapter().json_schema()}
+    made = {"$schema": "https://json-schema.org/draft/2020-12/schema", **_adapter(documented=True).json_schema()}
     for block in _dataclasses(Config):
         _describe_inherited(block, made["$defs"].get(block.__name__, {}).get("properties", {}))
     # the values of an experiment that chooses from a grid may be lists

@@ -4,7 +4,8 @@ import functools
 import unicodedata
 
 import numpy as np
-from numba import njit
+
+from workflow_scripts.lazily import compiled
 
 _OTHER, _INSIDE, _JOINER, _WORD = range(4)
 _JOINERS = ".,:'’·׳״"  # the last two are Hebrew
@@ -41,7 +42,7 @@ def _kinds() -> np.ndarray:
     return kinds
 
 
-@njit(cache=True)
+@compiled()
 def _scan(codes, kinds):
     size = len(codes)
     starts, ends = np.empty(size // 2 + 1, np.int64), np.empty(size // 2 + 1, np.int64)
