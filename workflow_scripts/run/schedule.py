@@ -232,9 +232,9 @@ LEAST = 20.0
 # how long it takes
 
 USUAL = {
-    **{"held_out": 3, "corpus": 4, "embeddings": 75, "mapping": 30, "lexicon": 12, "codeswitch": 8, "backbone": 4, "frequencies": 3},
-    **{"decoding": 20, "scores": 4, "word_accuracy": 4, "representation": 12, "representation_backbone": 12, "report": 30},
-    **{"significance": 40, "significance_over_seeds": 60, "labelled": 5, "head_prediction": 20, "generation_decoding": 30},
+    **{"held_out": 3, "corpus": 3, "embeddings": 75, "mapping": 28, "lexicon": 30, "codeswitch": 4, "backbone": 3, "frequencies": 2},
+    **{"decoding": 13, "scores": 1, "word_accuracy": 3, "representation": 10, "representation_backbone": 10, "report": 9},
+    **{"significance": 9, "significance_over_seeds": 3, "labelled": 5, "head_prediction": 20, "generation_decoding": 30},
 }
 """Rule → seconds of processor time that a job takes in the demo; others take `OTHER`."""
 OTHER = 5.0

@@ -1,0 +1,77 @@
+"""The estimate of a run's time, held against recorded runs: from the second minute on it is right within a third.
+
+A recording has what is known of the run, its plan, and events with their seconds, among them the updates that logs of trainings told. Where
+the machine's load changed, estimates count up to the first answer before it, and for the whole once the last minutes tell of the new load.
+"""
+
+import json
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from workflow_scripts.run import schedule
+
+RECORDED = sorted(Path(__file__).with_name("recorded").glob("*.jsonl"))
+MINUTE = 60
+A_THIRD = 1 / 3
+
+
+def read(path):
+    """What is known of a recorded run, the run as planned, and its events."""
+    about, *events = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    plan = [event for event in events if event["event"] == "job_info" and "jobid" not in event]
+    return about, schedule.planned(map(json.dumps, plan)), events[len(plan) :]
+
+
+def minutes(run, events):
+    """Each whole minute of a run, in seconds, with the run as it is known then."""
+    minute = 1
+    for event, following in pairwise(events):
+        if event["event"] == "update":
+            training = run.jobs[event["rule"], tuple(sorted(event["wildcards"].items()))]
+            training.updates = event["done"], event["planned"]
+            schedule.note_speed(training, event["time"])
+        elif event["event"] == "pace":
+            run.pace = event["tokens_per_second"]
+        else:
+            schedule.take(run, event)
+        while minute * MINUTE < following["time"]:
+            yield minute * MINUTE, run
+            minute += 1
+
+
+def urgent(job):
+    return job.priority >= schedule.ANSWER
+
+
+def ends(run, events):
+    """When the first answer was there, and when the whole run had ended."""
+    for event in events:
+        if event["event"] != "update" and event["event"] != "pace":
+            schedule.take(run, event)
+    return max(job.ended for job in run.jobs.values() if urgent(job)), events[-1]["time"]
+
+
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
+def test_the_estimate_is_right_within_a_third_from_the_second_minute_on(path):
+    about, run, events = read(path)
+    answer, whole = ends(run, events)
+    _, run, events = read(path)
+    changed = about["load_changed"]
+    told, wrong = 0, []
+    for now, known in minutes(run, events):
+        for what, end, until, first, last in (
+            ("first answer", answer, urgent, 2 * MINUTE, min(answer, changed or answer)),
+            ("whole", whole, lambda job: True, changed + schedule.RECENT if changed else 2 * MINUTE, whole),
+        ):
+            if first <= now < last:
+                estimate = now + schedule.time_left(known, now, until=until)
+                told += 1
+                if abs(estimate - end) > A_THIRD * end:
+                    wrong.append((what, now, round(estimate), round(end)))
+    assert told > 5 and wrong == []
+
+
+def test_there_are_recordings_of_several_loads():
+    assert len(RECORDED) > 1 and any(read(path)[0]["load_changed"] for path in RECORDED)
