@@ -7,7 +7,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from docs.site import errors, reference, settings
+from docs.site import errors, reference, samples, settings
 from docs.site.__main__ import main
 from workflow_scripts.errors import InputError
 from workflow_scripts.run import config
@@ -125,6 +125,9 @@ def test_the_site_is_built_strictly(tmp_path):
     found = (tmp_path / "site/docs/configuration/training.html").read_text(encoding="utf-8")
     assert 'id="max-length"' in found or 'id="max_length"' in found
     assert "max_length" in (tmp_path / "site/searchindex.js").read_text(encoding="utf-8")
+    listed = (tmp_path / "site/docs/samples/README.html").read_text(encoding="utf-8")
+    for pack in samples.packs():
+        assert f'href="{pack.stem}/report.html"' in listed and (tmp_path / f"site/docs/samples/{pack.stem}/report.html").exists()
     first = (tmp_path / "site/index.html").read_text(encoding="utf-8")
     assert 'href="docs/howto.html"' in first and "https://fonts" not in first
 
