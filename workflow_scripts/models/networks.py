@@ -105,9 +105,14 @@ def matrices_in(network: Any, layer: Any, family: Family, side: str = "encoder")
     """Name that papers have → matrix of a layer of a network (output × input)."""
     if family.by_structure:
         return matrices_of(layer, network.config)
+    return {name: layer.get_submodule(where).weight for name, where in places_of_matrices(layer, family, side).items()}
+
+
+def places_of_matrices(layer: Any, family: Family, side: str = "encoder") -> dict[str, str]:
+    """Name that papers have → where the matrix is in a layer, of a family that says so: of several places the first that the layer has."""
     named = (side == "decoder" and family.decoder_matrices) or family.matrices
-    parts = dict(layer.named_modules())
-    return {name: next(parts[one].weight for one in where.split("|") if one in parts) for name, where in named.items()}
+    parts = {name for name, _ in layer.named_modules()}
+    return {name: next(one for one in where.split("|") if one in parts) for name, where in named.items()}
 
 
 def class_of(family: Family, head: str) -> Any:

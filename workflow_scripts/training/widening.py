@@ -54,11 +54,11 @@ def _layers(network: Any, form: Any) -> Iterator[tuple[Any, str, str]]:
     """
     from torch.nn import Linear
 
-    from workflow_scripts.models.networks import layers_of
+    from workflow_scripts.models.networks import layers_of, places_of_matrices
 
     for side in form.layers:
-        places = (side == "decoder" and form.decoder_matrices) or form.matrices
         for layer in layers_of(network.base_model, form, side):
+            places = places_of_matrices(layer, form, side)
             where, _, name = places["FC1"].rpartition(".")
             holder = layer.get_submodule(where)
             size = getattr(holder, name).weight.shape
