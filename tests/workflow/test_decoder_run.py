@@ -1,7 +1,9 @@
-"""A tiny experiment with a model that is a decoder alone: trimmed, trained by LoRA, asked as it is and with examples, to the report."""
+"""Tiny experiments with a model that is a decoder alone, to the report: trimmed, trained by LoRA, asked as it is and with examples, and
+asked for labels."""
 
 import pytest
 import torch
+from test_inference import APPLICATIONS
 from test_workflow import ROOT, TINY, lay_out, plan, snakemake, write_config
 from tiny_decoders import small_decoder
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -15,7 +17,17 @@ BEFORE = {"finetune": [], "csr": ["codeswitch"], "mask": ["mask"], "read": ["pla
 ARMS = [*BEFORE, "prompted", "shots"]
 CONTENT = {
     **TINY,
-    "run": {"experiments": ["tiny"], "arms": ARMS, "seeds": [1]},
+    "run": {"experiments": ["tiny", "applications"], "arms": [*ARMS, "head"], "seeds": [1]},
+    "labelled": {
+        "applications": {
+            "language": "en",
+            "labels": ["Writer", "Calc & co."],
+            "train": APPLICATIONS,
+            "dev": {"held_out": 0.1},
+            "test": {"en": {"held_out": 0.1}},
+            "min_words": 4,
+        }
+    },
     "arms": {
         **{
             arm: [*({"data": data, "updates": 6} for data in before), {"data": "task", "updates": 16 - 6 * len(before)}]
@@ -23,6 +35,7 @@ CONTENT = {
         },
         "prompted": [],
         "shots": [{"data": "task", "shots": 2}],
+        "head": [{"data": "task", "epochs": 1}],
     },
     "backbones": {"tiny": {"kind": "hub", "model": "decoder/model", "trim": True}},
     "experiments": {
@@ -37,7 +50,17 @@ CONTENT = {
             },
             "templates": {"restore": "Bent {target_language}: {source}\n{target_language}:"},
             "representation": {"sentences": 20},
-        }
+            "arms": ARMS,
+        },
+        "applications": {
+            "task": "classification",
+            "corpus": "applications",
+            "backbone": "tiny",
+            "arms": ["head", "prompted", "shots"],
+            "classification": {"batch_size": 32, "learning_rate": 0.001, "max_length": 48, "examples": 64},
+            "verbaliser": {"template": "{text}\nWhich?", "words": {"Writer": "texts", "Calc & co.": "tables"}, "normalised": "bytes"},
+            "scores": {"samples": 40},
+        },
     },
 }
 
@@ -48,6 +71,9 @@ def done(tmp_path_factory):
     folder = lay_out(tmp_path_factory.mktemp("decoder"))
     (folder / "decoder").mkdir()
     small_decoder(folder / "decoder")
+    rows = read_lines(ROOT / "resources/libreoffice-help/en-de.tsv.xz")
+    chosen = [line for line in rows if line.startswith(("swriter/", "scalc/"))][::10]
+    (folder / "applications.tsv").write_text("".join(f"{line}\n" for line in chosen), encoding="utf-8")
     snakemake(folder, "--configfile", str(ROOT / "config.yaml"), write_config(folder, CONTENT), "--cores", "2")
     return folder
 
@@ -111,7 +137,28 @@ def test_an_adapter_fits_the_whole_model_with_the_same_hypotheses(done, tmp_path
     assert compared
 
 
+def test_labels_are_told_by_their_words_without_training(done):
+    runs, page = done / "results/runs/applications", (done / "results/report.html").read_text(encoding="utf-8")
+    for arm, shots in (("prompted", 0), ("shots", 2)):
+        report = read_json(runs / f"{arm}/seed1/finetune/training.json")
+        assert report["shots"] == shots == len(report["lines"]) and report["updates"] == {"planned": 0, "made": 0}
+        scores = read_json(runs / f"{arm}/seed1/predictions/en.scores.json")
+        assert scores["normalised"] == "bytes" and 0 <= scores["accuracy"] <= 100
+        codec = load_codec(runs / f"{arm}/seed1/finetune/model")
+        # the words of labels are whole in the vocabulary that was cut down
+        whole = load_codec(done / "decoder/model")
+        assert codec.tokens([" texts", "a\nWhich?"]) == whole.tokens([" texts", "a\nWhich?"])
+    assert "with 2 examples of the training text before each text; a label is told by the log probability of its words by byte" in page
+    assert {*read_json(runs / "significance.json")["pairs"][0]} >= {"arm", "other", "p"}
+
+
+def test_other_words_of_a_label_ask_again_and_nothing_else(done):
+    changed = {**CONTENT["experiments"]["applications"], "verbaliser": {"template": "{text}\nWhich?", "words": {"Writer": "pages"}}}
+    jobs = plan(done, {**CONTENT, "experiments": {**CONTENT["experiments"], "applications": changed}})
+    assert {"head_finetune", "head_prediction"} <= jobs and not {"codeswitch", "decoding", "pretext"} & jobs
+
+
 def test_a_template_is_a_setting_of_the_phases_that_use_it(done):
     changed = {**CONTENT["experiments"]["tiny"], "templates": {"task": "{source} =>"}}
-    jobs = plan(done, {**CONTENT, "experiments": {"tiny": changed}})
+    jobs = plan(done, {**CONTENT, "experiments": {**CONTENT["experiments"], "tiny": changed}})
     assert {"backbone", "pretext", "finetune", "decoding"} <= jobs and "codeswitch" not in jobs

@@ -21,7 +21,7 @@ def what_was_run(study: Study) -> dict[str, Any]:
 def what_was_classified(study: Study) -> dict[str, Any]:
     """The data of the part "What was run" of a task with labels: arms, labelled text and backbones."""
     made = {**labels.labelled_text(study), **trained(study)}
-    return {**made, "unequal": len({row["report"].get("rows") for row in made["phases"]}) > 1}
+    return {**made, "unequal": len({row["report"].get("rows") for row in made["phases"] if row["shots"] is None}) > 1}
 
 
 def what_was_generated(study: Study) -> dict[str, Any]:
@@ -73,7 +73,8 @@ def written(said: dict[str, Any], translations: bool = False) -> str:
     """What else a phase learns from, how it writes if not piece by piece, what it trains, and which rows it could not learn from."""
     parts = ["and on the translations of this text"] if translations else []
     if "shots" in said:
-        shown = f", with {said['shots']} pairs of the training text before each source" if said["shots"] else ""
+        pairs, source = ("examples", "text") if "verbaliser" in said else ("pairs", "source")
+        shown = f", with {said['shots']} {pairs} of the training text before each {source}" if said["shots"] else ""
         parts.append(f"nothing is trained: the model is asked as it is{shown}")
     if words := said.get("verbaliser"):
         parts.append(f"a label is told by the log probability of its words{_NORMALISED[words['normalised']]}")

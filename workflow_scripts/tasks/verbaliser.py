@@ -149,7 +149,7 @@ def ask(job: Job, examples: list[Example], dev: list[tuple[list[Example], str]],
     about = {
         "languages": [code],
         "dev_languages": [code for _, code in dev],
-        "rows": len(examples),
+        "rows": len(shots),
         "precision": pick_precision(head.precision, network.device),
         "updates": {"planned": 0, "made": 0},
         "handed_on": {"updates": [0], **measured},
