@@ -22,7 +22,11 @@ from workflow_scripts.names import instead, is_name
 BUILT_IN: dict[str, tuple[str, ...]] = {
     "noise": ("workflow_scripts.noise.switching",),
     "family": ("workflow_scripts.models.families",),
-    "objective": ("workflow_scripts.training.pretraining", "workflow_scripts.training.span_corruption"),
+    "objective": (
+        "workflow_scripts.training.pretraining",
+        "workflow_scripts.training.span_corruption",
+        "workflow_scripts.training.alternating",
+    ),
     "adapter": ("workflow_scripts.training.lora", "workflow_scripts.training.freezing", "workflow_scripts.training.widening"),
     "analysis": (
         "workflow_scripts.evidence.cka",

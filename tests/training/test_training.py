@@ -206,6 +206,16 @@ def test_pretext_reads_rounds_in_both_languages(setup, tmp_path):
     assert "\t\t" in (tmp_path / "curve.tsv").read_text()  # no BLEU of a restore task
 
 
+def test_noised_text_may_be_learnt_as_it_stands(setup, tmp_path):
+    codec = load_codec(setup[1])
+    write_json(tmp_path / "codeswitch.json", {"kind": "switched_text", "unit": "word", "masks": False, "as_text": True})
+    rows = "".join(f"switched {line}\t{line}\n" for line in manual_pairs(10)[0])
+    (tmp_path / "round0.de.tsv.zst").write_bytes(zstandard.compress(rows.encode()))
+    (read, labels), *_ = made = [*NoisedRounds(tmp_path, ("de",), codec, Room(200, leave_out=True)).epoch(0)]
+    assert [*read] == codec.encode([""], "de")[0] and len(made) == 10
+    assert [*labels] == codec.encode([f"switched {manual_pairs(1)[0][0]}"], "de")[0]
+
+
 def test_a_supervised_translation_model_goes_through_restore_and_task(setup, tmp_path):
     """An NLLB that has learnt to translate, with code-switching restore between (the second future work of Zan et al. 2022)."""
     folder = setup[0]

@@ -152,10 +152,11 @@ def test_labels_are_told_by_their_words_without_training(done):
     assert {*read_json(runs / "significance.json")["pairs"][0]} >= {"arm", "other", "p"}
 
 
-def test_other_words_of_a_label_ask_again_and_nothing_else(done):
-    changed = {**CONTENT["experiments"]["applications"], "verbaliser": {"template": "{text}\nWhich?", "words": {"Writer": "pages"}}}
+def test_how_labels_are_told_is_asked_again_and_nothing_else(done):
+    own = CONTENT["experiments"]["applications"]
+    changed = {**own, "verbaliser": {**own["verbaliser"], "normalised": "none"}}
     jobs = plan(done, {**CONTENT, "experiments": {**CONTENT["experiments"], "applications": changed}})
-    assert {"head_finetune", "head_prediction"} <= jobs and not {"codeswitch", "decoding", "pretext"} & jobs
+    assert {"head_finetune", "head_prediction"} <= jobs and not {"backbone", "finetune", "decoding"} & jobs
 
 
 def test_a_template_is_a_setting_of_the_phases_that_use_it(done):

@@ -255,6 +255,7 @@ def _write_report(
 ) -> None:
     about: dict[str, Any] = {"kind": entry.name, "unit": "piece" if entry.pieces else "word", "masks": entry.masks, "rounds": rounds}
     about |= {"languages": languages, **more, "seed": seed, "sides": shares, "settings": asdict(settings)}
+    about |= {"as_text": True} if entry.as_text else {}
     write_json(output / REPORT, about | ({"noise_settings": asdict(own)} if own is not None else {}))
 
 

@@ -60,6 +60,8 @@ class Noise(registry.Entry):
     """Whether it replaces pieces of the backbone instead of words."""
     masks: bool = False
     """Whether it writes `<mask>`, which is then read as the model's own mask; otherwise it is text."""
+    as_text: bool = False
+    """Whether the model learns to write the noised text itself, behind nothing, as a language model does; nothing is restored."""
 
 
 class Batch(NamedTuple):

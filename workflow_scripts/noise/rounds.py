@@ -6,7 +6,7 @@ The text is gone through once for many rounds, so that what does not change, suc
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from workflow_scripts.stage import read_json
 from workflow_scripts.text.files import chunks, writers
@@ -37,10 +37,22 @@ def write_rounds(
                         write("\t".join(row))
 
 
-def read_form(folder: Path) -> tuple[bool, bool]:
-    """Of a folder of rounds: whether noised lines are pieces instead of text, and whether `<mask>` in them is the model's own mask."""
+class Form(NamedTuple):
+    """What the lines of a folder of rounds are."""
+
+    pieces: bool
+    """Whether noised lines are pieces instead of text."""
+    masks: bool
+    """Whether `<mask>` in them is the model's own mask."""
+    as_text: bool
+    """Whether they are learnt as they stand, and nothing is restored."""
+
+
+def read_form(folder: Path) -> Form:
+    """What a folder of rounds says of its lines."""
     said: dict[str, Any] = read_json(folder / REPORT) if (folder / REPORT).exists() else {"unit": "word", "masks": True}
-    return said["unit"] == "piece", said.get("masks", said.get("kind") == "mask")  # files of earlier versions lack `masks`
+    masks = said.get("masks", said.get("kind") == "mask")  # files of earlier versions lack `masks`
+    return Form(said["unit"] == "piece", masks, said.get("as_text", False))
 
 
 def _numbered(some: Iterable[list[str]]) -> Iterator[tuple[int, list[str]]]:

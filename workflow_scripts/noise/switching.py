@@ -239,6 +239,17 @@ register_batch(
     asks="Does restoring help more than having read the text?",
     control_of="codeswitch",
 )
+# code-switched text as it stands, with the words that are restored otherwise
+register_batch(
+    "switched_text",
+    replaced_by_candidates,
+    label="reading text whose words are switched",
+    asks="Does it help to read code-switched text?",
+    against=("codeswitch", "plain_text"),
+    lexicon="own",
+    as_text=True,
+    source="Yoo et al. 2025",
+)
 register_batch(
     "released",
     switch_pieces,

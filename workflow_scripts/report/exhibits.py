@@ -107,7 +107,7 @@ def noised_lines(folder: Path, code: str, among: int) -> dict[str, str]:
     """Original line → noised line, for the first `among` rows of round 0. Pieces are joined to words again."""
     with zstandard.open(folder / f"round0.{code}.tsv.zst", "rt", encoding="utf-8") as file:
         rows = [line.rstrip("\n").split("\t") for line in itertools.islice(file, among)]
-    if read_form(folder)[0]:
+    if read_form(folder).pieces:
         rows = [(noised.replace(" ", "").replace("▁", " ").strip(), original) for noised, original in rows]
     # a document is a row; its sentences are shown one by one
     split = ([side.split(BREAK) for side in row] for row in rows)

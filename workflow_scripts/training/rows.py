@@ -133,7 +133,7 @@ class NoisedRounds(Rounds):
         self.count = len(list(folder.glob(f"round*.{languages[0]}.tsv.zst")))
         if not self.count:
             raise InputError(f"{folder}: no round*.{languages[0]}.tsv.zst; run the codeswitch stage first")
-        self.pieces, self.masks = read_form(folder)
+        self.pieces, self.masks, self.as_text = read_form(folder)
         self._current: tuple[int, Sequence[Row]] = -1, []
         self._counted: dict[tuple[str, str], dict[str, Any]] = {}
         self.rows = len(self.epoch(0))  # which stays for the first batch
@@ -155,7 +155,12 @@ class NoisedRounds(Rounds):
         stays = found.mask
         self._counted[name, code] = {**found.about, "noised": int(noised.too_long[stays].sum())}
         read = noised.ids if stays.all() else noised.ids.where(stays)
-        return rows_of(self.codec, (read, *found.sides), (code, code), "restore")
+        if not self.as_text:
+            return rows_of(self.codec, (read, *found.sides), (code, code), "restore")
+        # the noised text is written behind nothing
+        written = of_code(_side(path, 0), labels=True).ids
+        nothing = of_code("" for _ in range(len(read))).ids
+        return rows_of(self.codec, (nothing, written if stays.all() else written.where(stays)), (code, code), "restore")
 
     def dev(self, code: str) -> "Dev":
         """The rows that the loss is measured on in one language."""
