@@ -8,7 +8,16 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from tiny_models import manual_pairs, small_encoder, small_model
-from transformers import AutoModel, AutoModelForSeq2SeqLM, AutoTokenizer, XLMRobertaConfig, XLMRobertaForMaskedLM, XLMRobertaModel
+from transformers import (
+    AutoModel,
+    AutoModelForSeq2SeqLM,
+    AutoTokenizer,
+    BertConfig,
+    BertForMaskedLM,
+    XLMRobertaConfig,
+    XLMRobertaForMaskedLM,
+    XLMRobertaModel,
+)
 
 from workflow_scripts.models import decoding
 from workflow_scripts.models.conversion import add_generator, convert, head_as_layer, made_up
@@ -42,6 +51,24 @@ def batch():
     x, y = torch.randint(5, 300, (2, 7)), torch.randint(5, 300, (2, 9))
     x[1, 5:], y[0, 6:] = 1, 1
     return x, x != 1, y, y != 1
+
+
+@torch.no_grad()
+def test_a_bert_with_the_pieces_of_an_xlmr_becomes_one(made, batch, tmp_path):
+    plain, _ = made
+    x, seen, *_ = batch
+    torch.manual_seed(6)
+    size = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64, "max_position_embeddings": 40}
+    bert = BertForMaskedLM(BertConfig(vocab_size=len(load_tokenizer(plain)), pad_token_id=1, **size)).eval()
+    for weight in bert.parameters():
+        weight += 0.05 * torch.randn_like(weight)
+    save_model(bert, load_tokenizer(plain), tmp_path / "bert")
+    stack = load_stack(tmp_path / "bert", cross=False).eval()
+    logits = bert(input_ids=x, attention_mask=seen.long()).logits
+    assert torch.allclose(stack(input_ids=x, attention_mask=seen.long()).logits[seen], logits[seen], atol=1e-6)
+    # it reads as many pieces, and whatever takes an XLM-R takes it
+    assert stack.config.max_position_embeddings == 42
+    assert convert(tmp_path / "bert", tmp_path / "bart", "encoder-decoder")["decoder_layers"] == 2
 
 
 @torch.no_grad()

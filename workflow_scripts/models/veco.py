@@ -25,6 +25,22 @@ from workflow_scripts.models.networks import read_weights
 from workflow_scripts.models.recognition import family_of
 from workflow_scripts.stage import InputError
 
+_SHAPE = (
+    "vocab_size",
+    "hidden_size",
+    "num_hidden_layers",
+    "num_attention_heads",
+    "intermediate_size",
+    "hidden_act",
+    "initializer_range",
+    "layer_norm_eps",
+)
+_NAMES = {
+    "bert.": "roberta.",
+    "cls.predictions.transform.dense.": "lm_head.dense.",
+    "cls.predictions.transform.LayerNorm.": "lm_head.layer_norm.",
+    "cls.predictions.": "lm_head.",
+}
 CROSS = ".crossattention."
 """What the names of θc, the weights of cross-attention, have in them; no other weight's name does."""
 
@@ -34,34 +50,68 @@ def load_stack(
 ) -> Any:
     """The stack in `folder`, a VECO or an XLM-R, in float32; with `cross`, of an XLM-R the cross-attention is drawn from `seed`.
 
-    Without `cross` it is a plain XLM-R. `settings` are further ones of `read_weights`. Raises `InputError` for another family, and for
-    weights that do not fit the configuration.
-    """
-    from transformers import XLMRobertaConfig, XLMRobertaForCausalLM, XLMRobertaForMaskedLM, set_seed
+    A BERT that has XLM-R's pieces, as multilingual E5 has, becomes the XLM-R that computes the same. Without `cross` it is
+    a plain XLM-R. `settings` are further ones of `read_weights`.
 
-    if (family := family_of(folder)).name != "xlmr":
+    Raises `InputError` for another family, and for weights that do not fit the configuration.
+    """
+    from transformers import AutoConfig, XLMRobertaConfig, XLMRobertaForCausalLM, XLMRobertaForMaskedLM, set_seed
+
+    family = family_of(folder)
+    if family.name not in ("xlmr", "mbert"):
         raise InputError(
-            f"{folder}: is a model of the family {family.title}; VECO's stack is made of an XLM-R; start from one (xlm-roberta-large)"
+            f"{folder}: is a model of the family {family.title}; VECO's stack is made of an XLM-R, or of a BERT that has XLM-R's pieces; "
+            "start from one (xlm-roberta-large)"
         )
-    config = XLMRobertaConfig.from_pretrained(folder)
+    is_bert = family.name == "mbert"
+    config = as_xlmr(AutoConfig.from_pretrained(folder)) if is_bert else XLMRobertaConfig.from_pretrained(folder)
     config.update({"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": attention_dropout, "use_cache": False})
-    config.update({"is_decoder": cross, "add_cross_attention": cross})
+    config.update({"is_decoder": cross, "add_cross_attention": cross, "_attn_implementation": "sdpa"})
     set_seed(seed)
     kind: Any = XLMRobertaForCausalLM if cross else XLMRobertaForMaskedLM
-    # an XLM-R has no cross-attention, and may come without the head that guesses pieces
-    whole = cross and has_cross_attention(config)
-    stack = read_weights(
-        kind,
-        folder,
-        lambda name: not whole and (CROSS in name or name.startswith("lm_head.")),
-        config=config,
-        dtype=torch.float32,
-        attn_implementation="sdpa",
-        **settings,
-    )
+    if is_bert:
+        stack = kind(config)
+        stack.load_state_dict({**stack.state_dict(), **weights_as_xlmr(folder, **settings)})
+    else:
+        # an XLM-R has no cross-attention, and may come without the head that guesses pieces
+        whole = cross and has_cross_attention(config)
+        stack = read_weights(
+            kind,
+            folder,
+            lambda name: not whole and (CROSS in name or name.startswith("lm_head.")),
+            config=config,
+            dtype=torch.float32,
+            attn_implementation="sdpa",
+            **settings,
+        )
     # the layers have been made; from here on the configuration is that of an XLM-R, see above
     stack.config.update({"is_decoder": False, "add_cross_attention": False, "cross_attention": cross})
     return stack
+
+
+def as_xlmr(bert: Any) -> Any:
+    """The configuration of an XLM-R that computes what a BERT does: its positions count from 2, and it has one type of text."""
+    from transformers import XLMRobertaConfig
+
+    own = {name: getattr(bert, name) for name in _SHAPE}
+    special = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
+    return XLMRobertaConfig(**own, **special, max_position_embeddings=bert.max_position_embeddings + 2, type_vocab_size=1)
+
+
+def weights_as_xlmr(folder: Path | str, **settings: Any) -> dict[str, Tensor]:
+    """The weights of a BERT by the names that an XLM-R has for them. A head that the folder lacks is drawn at random."""
+    from transformers import BertForMaskedLM
+
+    bert = read_weights(BertForMaskedLM, folder, lambda name: name.startswith("cls."), dtype=torch.float32, **settings)
+    found = {}
+    for name, weight in bert.state_dict().items():
+        for old, new in _NAMES.items():
+            name = name.replace(old, new)
+        found[name] = weight
+    places, types = ("roberta.embeddings.position_embeddings.weight", "roberta.embeddings.token_type_embeddings.weight")
+    found[places] = torch.cat([torch.zeros_like(found[places][:2]), found[places]])
+    found[types] = found[types][:1]
+    return found
 
 
 def has_cross_attention(model: Path | Any) -> bool:
