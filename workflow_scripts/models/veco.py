@@ -93,9 +93,10 @@ def as_xlmr(bert: Any) -> Any:
     """The configuration of an XLM-R that computes what a BERT does: its positions count from 2, and it has one type of text."""
     from transformers import XLMRobertaConfig
 
-    own = {name: getattr(bert, name) for name in _SHAPE}
-    special = {"bos_token_id": 0, "pad_token_id": 1, "eos_token_id": 2}
-    return XLMRobertaConfig(**own, **special, max_position_embeddings=bert.max_position_embeddings + 2, type_vocab_size=1)
+    own: dict[str, Any] = {name: getattr(bert, name) for name in _SHAPE}
+    return XLMRobertaConfig(
+        **own, bos_token_id=0, pad_token_id=1, eos_token_id=2, max_position_embeddings=bert.max_position_embeddings + 2, type_vocab_size=1
+    )
 
 
 def weights_as_xlmr(folder: Path | str, **settings: Any) -> dict[str, Tensor]:
