@@ -30,7 +30,7 @@ from workflow_scripts.run import transfer_comparisons, urgency
 from workflow_scripts.run.config import check_folder, check_record, dumped, load
 from workflow_scripts.run.uses import missing_files
 from workflow_scripts.run.digest import digest
-from workflow_scripts.run.jobs import Job, as_json, check_names, flags
+from workflow_scripts.run.jobs import as_json, flags, jobs_of
 from workflow_scripts.run.loading import check_files, located, with_nulls
 from workflow_scripts.run.partitions import gpu_here
 from workflow_scripts.stage import InputError, atomic, resource
@@ -84,13 +84,15 @@ if GPU and "preflight" not in sys.argv and DeploymentMethod.CONDA not in workflo
             raise WorkflowError(finding.said)
 
 
+job_of = jobs_of(CONFIG)
+
+
 def of(ask, *more):
     """What `ask`, of one of the modules of `run`, answers for a job: an input function or a parameter of a rule."""
 
     def answer(wildcards):
         try:
-            check_names(CONFIG, wildcards)
-            return ask(Job(CONFIG, wildcards), *more)
+            return ask(job_of(wildcards), *more)
         except InputError as error:
             raise WorkflowError(str(error)) from None
 

@@ -37,7 +37,7 @@ rule head_finetune:
         choice=lambda w, input: flags(input, "choice"),
         keep_diverged=of(arms.keep_diverged),
         lexicons=lambda w, input: flags(input, "lexicons"),
-        into=lambda w, input: ["--into", *bridges.switched_into(Job(CONFIG, w))] if input.get("lexicons") else [],
+        into=lambda w, input: ["--into", *bridges.switched_into(job_of(w))] if input.get("lexicons") else [],
         checkpoints="results/runs/{experiment}/{arm}/seed{seed}/finetune/checkpoints",
         settings=of(arms.finetuning_settings),
     shell:
@@ -79,7 +79,7 @@ rule head_prediction:
         task=lambda w, input: task_name(CONFIG.experiments[w.experiment]),
         testsets=of(arms.testsets),
         languages=of(arms.tested_languages),
-        labels=lambda w, input: arms.label_flags(Job(CONFIG, w)),
+        labels=lambda w, input: arms.label_flags(job_of(w)),
         choice=lambda w, input: flags(input, "choice"),
         train=lambda w, input: flags(input, "train"),
         settings=of(arms.head_block),
@@ -116,7 +116,7 @@ rule head_significance:
         testsets=of(arms.testsets),
         languages=of(arms.tested_languages),
         seeds=of(arms.seeds),
-        labels=lambda w, input: arms.label_flags(Job(CONFIG, w)),
+        labels=lambda w, input: arms.label_flags(job_of(w)),
         head=of(arms.head_block),
         settings=settings_of("scores"),
     shell:

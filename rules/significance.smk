@@ -32,7 +32,7 @@ rule significance_over_seeds:
         comet=of(arms.comet_scores),
         references=of(arms.test_text, 1),
         # not read: on a cluster they share a job with those that it waits for
-        seeds=lambda w: [f"results/runs/{w.experiment}/significance/{w.testset}.seed{seed}.json" for seed in arms.seeds(Job(CONFIG, w))],
+        seeds=lambda w: [f"results/runs/{w.experiment}/significance/{w.testset}.seed{seed}.json" for seed in arms.seeds(job_of(w))],
     output:
         report(
             "results/runs/{experiment}/significance/{testset}.json",

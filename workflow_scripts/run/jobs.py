@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -126,6 +126,20 @@ def flags(inputs: Any, *names: str) -> list[str]:
     """`--name path …` for those of the named inputs that a job has."""
     found = [(name, inputs[name]) for name in names if inputs.get(name)]
     return [part for name, files in found for part in (f"--{name.replace('_', '-')}", *([files] if isinstance(files, str) else files))]
+
+
+def jobs_of(config: Config) -> Callable[[Wildcards], Job]:
+    """What gives the job of some wildcards: one and the same for all that its rule asks. It raises as `check_names` does."""
+    known: dict[frozenset[tuple[str, str]], Job] = {}
+
+    def job_of(wildcards: Wildcards) -> Job:
+        names = frozenset(wildcards.items())
+        if names not in known:
+            check_names(config, wildcards)
+            known[names] = Job(config, wildcards)
+        return known[names]
+
+    return job_of
 
 
 def check_names(config: Config, w: Wildcards) -> None:
