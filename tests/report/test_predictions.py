@@ -1,9 +1,7 @@
 """Pages with all examples of tasks with labels, tags, spans, ranks and neighbours, as their readers meet them in Chromium."""
 
-import json
-
 import pytest
-import test_found
+import test_search_results
 from browser import launch_options
 from playwright.sync_api import sync_playwright
 from test_page import CONTRASTS, STICKING_OUT
@@ -168,8 +166,8 @@ def test_of_a_ranking_the_first_documents_are_shown(opened, tmp_path):
 
 
 def test_what_is_not_the_translation_is_marked(opened, tmp_path):
-    test_found.results(tmp_path / "results", tmp_path)
-    config = test_found.configuration()
+    test_search_results.results(tmp_path / "results", tmp_path)
+    config = test_search_results.configuration()
     page = opened(configured(tmp_path / "results", "lookup", config), config)
     page.select_option("#sort", "line")
     assert len(rows(page)) == 4 and rows(page)[2][:2] == [("sentence", ["Aal"]), ("translation", ["eel"])]
@@ -200,10 +198,3 @@ def test_answers_that_do_not_fit_have_no_page(tmp_path):
     study, config = study_of("labelling", tmp_path)
     write_lines(study.seed("plain") / "predictions/en.hyp", ["DET NOUN", "NOUN VERB"])
     assert explorer.write_explorer(study, templates(config), tmp_path) == []
-
-
-def test_data_are_as_short_as_json_can_be(tmp_path):
-    study, config = study_of("labelling", tmp_path)
-    (name,) = explorer.write_explorer(study, templates(config), tmp_path)
-    data = (tmp_path / name).read_text(encoding="utf-8").partition('id="data">')[2].partition("</script>")[0]
-    assert json.dumps(json.loads(data), ensure_ascii=False, separators=(",", ":")) == data
