@@ -4,10 +4,10 @@ import json
 import shutil
 
 import pytest
-from tiny_models import manual_pairs, small_encoder, small_model, train_sentencepiece
+from tiny_models import manual_pairs, small_encoder, small_model, small_t5, train_sentencepiece
 
 from workflow_scripts.models.batches import decoder_input
-from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.models.tokenisation import load_codec, sentinel_ids
 from workflow_scripts.stage import InputError
 
 
@@ -69,6 +69,18 @@ def test_special_tokens_in_the_text_are_text_and_masks_are_masks(codec):
     assert codec.pieces(["das <mask> Fenster"], 50, masks=True)[0].count(mask) == 1
     row = codec.pieces(["das <mask> </s> de_DE deu_Latn Fenster"], 50)[0]
     assert not {mask, codec.tokenizer.eos_token_id, codec.tag("de")} & set(row)
+
+
+@pytest.mark.parametrize("kind", ["mt5", "t5", "byt5"])
+def test_the_masks_of_t5s_kin_are_its_sentinels(tmp_path, kind):
+    codec = load_codec(small_t5(tmp_path, kind))
+    first, second, *_ = sentinels = sentinel_ids(codec)
+    whole, alone = codec.pieces(["<mask> das <mask> Fenster", "das Fenster"], 50, masks=True)
+    parts = codec.pieces(["das", "Fenster"] if kind != "byt5" else [" das ", " Fenster"], 50)
+    assert whole == [first, *parts[0], second, *parts[1]] and alone == codec.pieces(["das Fenster"], 50)[0]
+    # of more masks than there are sentinels the first comes again
+    (many,) = codec.pieces(["<mask> " * (len(sentinels) + 1)], 200, masks=True)
+    assert [one for one in many if one in sentinels] == [*sentinels, first]
 
 
 def test_breaks_of_documents_are_the_end_of_a_sentence(codec):

@@ -9,7 +9,7 @@ from pathlib import Path
 import sentencepiece
 from configurations import DEFAULT, changed
 from looks import found, moses
-from tiny_models import manual_pairs, small_m2m100
+from tiny_models import manual_pairs, small_m2m100, small_t5
 
 from workflow_scripts.models import engines
 from workflow_scripts.run import config, model_findings
@@ -47,6 +47,16 @@ def test_a_model_in_a_folder_must_know_the_languages(folder):
     raw["experiments"]["help-de-en"]["source"] = "cs"
     raw["lexicons"]["unsupervised"]["gold"] = {}
     assert "has no tag cs_CZ for 'cs'" in found(raw, "backbones.bible.model")
+
+
+def test_a_vocabulary_that_cannot_be_cut_down_is_found_before_the_run(tmp_path):
+    for kind, made in (("m2m100", small_m2m100(tmp_path, "m2m100")), ("byt5", small_t5(tmp_path / "bytes", "byt5"))):
+        raw = changed("backbones/bible", {"kind": "hub", "model": str(made), "trim": True})
+        line = found(raw, "backbones.bible.trim")
+        if kind == "byt5":
+            assert line == "note   backbones.bible.trim: ByT5 reads bytes, so there is nothing to trim"
+        else:
+            assert line.startswith("WRONG") and "(M2M100Tokenizer) cannot be trimmed; leave `trim` out" in line
 
 
 def test_a_model_without_a_mask_restores_no_masks(tmp_path):

@@ -80,6 +80,14 @@ def test_what_is_written_at_once_needs_an_encoder(models, model):
     assert line.startswith("WRONG  arms.sga.generator: needs an encoder; backbones.bible is a model of the family")
 
 
+def test_what_is_converted_must_be_an_encoder_of_the_right_kind(models):
+    raw = translating(models["decoder"], {"finetune": [{"data": "task", "updates": 2800}]})
+    raw["backbones"]["own"] = raw["backbones"].pop("bible")
+    raw["backbones"]["bible"] = {"kind": "converted", "from": "own", "to": "encoder-decoder"}
+    (line,) = said(raw)
+    assert line.startswith("WRONG  backbones.bible.from: ") and "of the family decoder; an XLM-R, or a VECO made of one, can be" in line
+
+
 def test_masked_pieces_are_for_encoders(models):
     (line,) = said(translating(models["decoder"], {"guess": [{"data": "mlm", "updates": 1400}, {"data": "task", "updates": 1400}]}))
     assert line.startswith("WRONG  arms.guess: objective mlm is not for decoder, which is a decoder alone; set objective: ")

@@ -193,13 +193,27 @@ class Codec:
             lines, masks = [without_masks(line, self.templates) for line in lines], False
         # switched words are no masks, though both are rows of noise
         if masks and self.tokenizer.mask_token is None and any(MASK in line for line in lines):
-            raise InputError(
-                f"the backbone's vocabulary ({self.form.title}) has no {MASK}, so it cannot restore masked text; choose another"
-            )
+            if not (sentinels := sentinel_ids(self)):
+                raise InputError(
+                    f"the backbone's vocabulary ({self.form.title}) has no {MASK}, so it cannot restore masked text; choose another"
+                )
+            return self._with_sentinels(lines, sentinels)
         specials = set(self.tokenizer.all_special_tokens) - ({MASK} if masks else set())
         if any("<" in line or "_" in line or "[" in line for line in lines):
             lines = [defuse(line, specials) for line in lines]
         return self.tokenizer(lines, add_special_tokens=False, verbose=False)["input_ids"] if lines else []
+
+    def _with_sentinels(self, lines: list[str], sentinels: list[int]) -> list[list[int]]:
+        """Ids of lines in which the masks are T5's sentinels, one after the other; where there are more masks, the first comes again."""
+        parts = [line.split(MASK) for line in lines]
+        between = iter(self._ids([part for some in parts for part in some], False))
+        rows = []
+        for some in parts:
+            row = next(between)
+            for place in range(len(some) - 1):
+                row = [*row, sentinels[place % len(sentinels)], *next(between)]
+            rows.append(row)
+        return rows
 
     def encode(self, lines: list[str], code: str, max_length: int = 1024, masks: bool = False) -> list[list[int]]:
         """Rows as the encoder reads them; as labels they have the same form."""

@@ -60,13 +60,18 @@ def trim(network: PreTrainedModel, codec: Codec, text: Iterable[str], folder: Pa
         print(f"note: {codec.form.title} reads bytes, so there is nothing to trim", flush=True)
         size = sum(len(line.encode()) for line in text)
         return Trimmed(codec, {"pieces": size, "in_bytes": size, "unknown": 0})
-    if not codec.tokenizer.is_fast:
-        raise InputError(f"the tokenizer of {codec.form.title} ({type(codec.tokenizer).__name__}) cannot be trimmed; leave `trim` out")
+    check_trimmable(codec)
     used = pieces_used(codec, text, prompts)
     kept = pieces_to_keep(codec.tokenizer, {*used.ids, *sentinel_ids(codec), *ids_in_settings(network)})
     trimmed = replace(codec, tokenizer=trim_tokenizer(codec.tokenizer, kept, folder))
     trim_network(network, kept)
     return Trimmed(trimmed, used.counts)
+
+
+def check_trimmable(codec: Codec) -> None:
+    """Raise `InputError` for a tokenizer whose pieces are not to be had."""
+    if not (codec.tokenizer.is_fast or codec.form.reads_bytes):
+        raise InputError(f"the tokenizer of {codec.form.title} ({type(codec.tokenizer).__name__}) cannot be trimmed; leave `trim` out")
 
 
 # ---------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from workflow_scripts.evidence.scores import Scores, leading
 from workflow_scripts.models.family import DEFAULT_FAMILY
 from workflow_scripts.models.foreign_code import code_that_ran, trusting
 from workflow_scripts.models.recognition import config_of, family_of, titles
-from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.models.tokenisation import load_codec, sentinel_ids
 from workflow_scripts.run.backbone_uses import keeps_head, languages_known, writes_text
 from workflow_scripts.run.estimates import MBART_LARGE, Shape
 from workflow_scripts.run.findings import Finding, Jobs, is_awaited, judged, masked_phases, scored, used_backbones
@@ -64,6 +64,8 @@ def backbones(config: Config) -> Iterator[Finding]:
             able = not writes_text(config, name), masked_phases(config, name), keeps_head(config, name)
             with trusting(block.trust_remote_code):
                 yield judged(f"backbones.{name}.model", _model_in, folder, codes, *able)
+            if block.trim:
+                yield from _trimmed(name, folder)
             if block.trust_remote_code and (files := code_that_ran(folder)):
                 said = f"code that comes with the model runs with your rights: {', '.join(files)}"
                 yield Finding("note", f"backbones.{name}.trust_remote_code", said)
@@ -124,7 +126,7 @@ def _model_in(folder: Path, codes: list[str], encoder_will_do: bool, masked: lis
     unread = _unread_weights(folder, head)
     if not family.writes:
         return f"{folder}, an encoder ({family.model_type}){unread}"
-    if masked and not family.causal and codec.tokenizer.mask_token is None:
+    if masked and not family.causal and codec.tokenizer.mask_token is None and not sentinel_ids(codec):
         raise InputError(
             f"{folder}: its vocabulary ({family.title}) has no mask, so it cannot restore the text of {masked[0]}; leave such arms out, "
             "or take an mBART or NLLB"
@@ -132,6 +134,24 @@ def _model_in(folder: Path, codes: list[str], encoder_will_do: bool, masked: lis
     unknown = codec.untagged(codes, encoder_will_do)
     lacks = f"; {' and '.join(unknown)} is read under another language's tag" if unknown else ""
     return f"{folder}, its tokenizer knows {' and '.join(code for code in codes if code not in unknown)}{lacks}{unread}"
+
+
+def _trimmed(name: str, folder: Path) -> Iterator[Finding]:
+    """What to say of a vocabulary that is to be cut down and cannot be, or that has nothing to cut; the rest is told elsewhere."""
+    from workflow_scripts.models.trimming import check_trimmable
+
+    about = f"backbones.{name}.trim"
+    try:
+        codec = load_codec(folder)
+    except InputError:
+        return  # which is told with the model
+    if codec.form.reads_bytes:
+        yield Finding("note", about, f"{codec.form.title} reads bytes, so there is nothing to trim")
+        return
+    try:
+        check_trimmable(codec)
+    except InputError as error:
+        yield Finding("WRONG", about, str(error))
 
 
 def _unread_weights(folder: Path, head: bool) -> str:

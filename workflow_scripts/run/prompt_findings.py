@@ -19,6 +19,7 @@ from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.run.findings import Finding
 from workflow_scripts.run.jobs import asks_for_labels, templates_of
 from workflow_scripts.run.model_findings import located
+from workflow_scripts.run.uses import backbones_used
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.experiment import arm_phases, arms_of, backbone_of, chain, encoder_writes, family_in, trains
 from workflow_scripts.training.pretraining import objective_for
@@ -37,6 +38,12 @@ def asked_models(config: Config) -> Iterator[Finding]:
                 found += _unasked(config, name, folder)
             told |= {Finding("WRONG", about, said): None for about, said in found}
     yield from told
+    for name in backbones_used(config):
+        block = config.backbones[name]
+        family, folder = _model(config, block.from_) if block.kind == "converted" and block.from_ in config.backbones else (None, None)
+        if folder and family and not family.convertible:
+            said = f"{folder} is a model of the family {family.title}; an XLM-R, or a VECO made of one, can be converted"
+            yield Finding("WRONG", f"backbones.{name}.from", said)
 
 
 def _model(config: Config, backbone: str) -> tuple[Family | None, Path | None]:
