@@ -1,4 +1,4 @@
-"""Heads on mT5's encoder: they learn, padding changes nothing, and all of them is saved."""
+"""Heads on the encoder of T5's kin: they learn, padding changes nothing, and all of them is saved."""
 
 import pytest
 import torch
@@ -15,9 +15,10 @@ LABELS = ["left", "right"]
 SHARED = {"dropout": 0.0, "attention_dropout": 0.0, "seed": 1}
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    return small_t5(tmp_path_factory.mktemp("mt5"))
+@pytest.fixture(scope="module", params=["mt5", "byt5"])
+def model(request, tmp_path_factory):
+    """Its pieces are SentencePiece's, or bytes."""
+    return small_t5(tmp_path_factory.mktemp(request.param), request.param)
 
 
 def read_by(head: str, model):
