@@ -59,7 +59,8 @@ try:
         check_record(CONFIG)
 except InputError as error:
     raise WorkflowError(str(error)) from None
-gc.enable()
+finally:
+    gc.enable()
 
 
 # Rules call `python -m workflow_scripts.<room>.<stage>` from whatever working directory; each stage loads the plugins.

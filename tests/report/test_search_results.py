@@ -8,7 +8,8 @@ from invented import put
 
 from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.run.config import load
-from workflow_scripts.tasks.retrieval import Sides, compare_models, score_of
+from workflow_scripts.tasks.neighbours import Sides, score_of
+from workflow_scripts.tasks.retrieval import compare_models
 from workflow_scripts.text.aligned import AlignedSource, main
 from workflow_scripts.text.files import write_lines
 

@@ -31,7 +31,8 @@ from workflow_scripts.run.text_findings import beginning, foreign
 from workflow_scripts.stage import InputError, in_one_line, read_json, resource
 from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.tasks.experiment import arms_of, backbone_of, chain
-from workflow_scripts.tasks.retrieval import RETRIEVAL, Retrieval, chosen_layers, settings_of
+from workflow_scripts.tasks.neighbours import Retrieval, chosen_layers
+from workflow_scripts.tasks.retrieval import RETRIEVAL, settings_of
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.languages import language
 from workflow_scripts.training.pretraining import known_family, objective_for

@@ -1,0 +1,91 @@
+"""Vectors of all families, and what is found by them."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tiny_models import small_encoder, small_model
+
+from workflow_scripts.evidence.states import encoded, open_half, pooled, pooling_weights
+from workflow_scripts.stage import InputError
+from workflow_scripts.tasks.neighbours import Near, Retrieval, Sides, chosen_layers, look_up
+
+FAMILIES = ["mbart", "mbart50", "nllb", "bert", "xlm-roberta"]
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory) -> dict[str, Path]:
+    """A tiny model of each family."""
+    make = {"bert": small_encoder, "xlm-roberta": small_encoder}
+    return {name: make.get(name, small_model)(tmp_path_factory.mktemp(name), name) for name in FAMILIES}
+
+
+def vectors(folder: Path, lines: list[str], layers: list[int] | None = None, part="encoder", pooling="mean", batch_tokens=4000):
+    half = open_half("tiny", folder, part)
+    return list(pooled(half, encoded(half, lines, "en"), [pooling], batch_tokens, layers or [half.depth])[0])
+
+
+LINES = ["Open the file.", "The house is old and it stands by the sea.", "No", "A window", "[SEP] <mask>"]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("pooling", ["mean", "text", "first", "last"])
+def test_vectors_do_not_depend_on_the_batch(models, family, pooling):
+    alone, together = (vectors(models[family], LINES, [0, 1], pooling=pooling, batch_tokens=tokens) for tokens in (1, 4000))
+    for a, b in zip(alone, together, strict=True):
+        assert a.shape == (len(LINES), 32)
+        torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("family", ["mbart", "nllb"])
+def test_the_decoder_has_states_of_its_own(models, family):
+    encoder, decoder = (vectors(models[family], LINES, part=part, pooling="last")[0] for part in ("encoder", "decoder"))
+    assert not torch.allclose(encoder, decoder)
+
+
+def test_the_last_layer_is_transformers_own(models):
+    half = open_half("tiny", models["bert"])
+    (ids,) = encoded(half, LINES[1:2], "en")
+    with torch.no_grad():
+        states = half.network(input_ids=torch.tensor([ids])).last_hidden_state[0]
+    found = {pooling: vectors(models["bert"], LINES[1:2], pooling=pooling)[0][0] for pooling in ("mean", "text", "first", "last")}
+    expected = {"mean": states.mean(dim=0), "text": states[1:-1].mean(dim=0), "first": states[0], "last": states[-1]}
+    for pooling, vector in expected.items():
+        torch.testing.assert_close(found[pooling], vector, atol=1e-5, rtol=1e-4)
+
+
+def test_a_row_of_special_tokens_alone_has_a_vector(models):
+    half = open_half("tiny", models["bert"])
+    assert pooling_weights(half, [[1, 2], [1, 9, 2]], "text").tolist() == [[0.5, 0.5, 0.0], [0.0, 1.0, 0.0]]
+
+
+def test_layers():
+    assert chosen_layers(1, Retrieval(layer=-1, layers=[0, 1])) == [1, 0]
+    with pytest.raises(InputError, match=r"retrieval.layer: 7 is none of the model's layers, 0 \(the embeddings\) to 1"):
+        chosen_layers(1, Retrieval(layer=7))
+
+
+def test_the_threshold_is_that_of_the_dev_text():
+    generator = torch.Generator().manual_seed(1)
+    side = torch.randn(40, 8, generator=generator)
+    pairs = [(i, i) for i in range(40)]
+    test = Sides([side], [side + 0.1 * torch.randn(40, 8, generator=generator)], pairs)
+    strict = Sides([side], [side.clone()], pairs)
+    found = test.neighbours(0, 4)
+    given, _, threshold = look_up(test, strict, Near(found, strict.neighbours(0, 4)), "cosine")
+    assert threshold == pytest.approx(1.0, abs=1e-5) and given == [-1] * 40
+    assert look_up(test, test, Near(found, found), "cosine")[0] == list(range(40))
+
+
+def test_a_text_in_several_lines_is_searched_for_once_and_never_mined():
+    """As in LASER's and XTREME's scripts: two copies would fill each other's neighbourhood, and nobody could tell which of them is meant."""
+    generator = torch.Generator().manual_seed(1)
+    side = torch.randn(40, 8, generator=generator)
+    other = side + 0.01 * torch.randn(40, 8, generator=generator)
+    lines = np.concatenate([np.arange(40), [7]])  # the source's line 40 has the text of its line 7
+    test = Sides([side], [other], [*((i, i) for i in range(40)), (40, 7)], (lines, np.arange(40)))
+    near = Near(test.neighbours(0, 4), test.neighbours(0, 4))
+    given, _, _ = look_up(test, test, near, "margin")
+    assert test.sizes == (41, 40) and given == [i if i != 7 else -1 for i in range(40)] + [-1]
+    assert len(test.mined(near.test).source) == 39
