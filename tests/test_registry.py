@@ -85,9 +85,11 @@ def rooms() -> dict[str, set[str]]:
 
 
 def strings(tree: ast.AST) -> Iterator[str]:
-    """The string literals of a module that are no docstrings."""
+    """The string literals of a module, but for docstrings, and for the other entries that an entry says it is compared with."""
     scopes = (ast.Module, ast.FunctionDef, ast.ClassDef)
     documented = {id(node.body[0].value) for node in ast.walk(tree) if isinstance(node, scopes) and isinstance(node.body[0], ast.Expr)}
+    compared = [node for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg in ("against", "control_of")]
+    documented |= {id(node) for each in compared for node in ast.walk(each)}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in documented:
             yield node.value
