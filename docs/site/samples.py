@@ -31,6 +31,10 @@ MOST_OF_PAGES = 5_000_000
 """How large the pages with all sentences of a sample may be together; the site leaves out larger ones."""
 
 
+OF_A_MACHINE = re.compile(rb"(?<![\w.:/])/(?:home|root|tmp|work|mnt|srv|Users|data|opt|var)/[\w.-]+/")
+"""A folder of somebody's machine, in which a sample has no business."""
+
+
 def packs() -> list[Path]:
     """The samples of the repository."""
     return sorted(SAMPLES.glob("*.zip"))
@@ -39,7 +43,8 @@ def packs() -> list[Path]:
 def add(pack: Path, name: str, about: str) -> None:
     """Add a pack to the samples, or put it in the place of an older one.
 
-    Raises `InputError` for a pack that is too large, does not say the licences of its texts, or cannot be made a page of.
+    Raises `InputError` for a pack that is too large, does not say the licences of its texts, names a folder of a machine, or cannot be made
+    a page of.
     """
     if not re.fullmatch(r"[a-z0-9-]+", name):
         raise InputError(f"--name: {name!r} must be small letters, digits and - only, since it becomes a part of an address")
@@ -48,6 +53,8 @@ def add(pack: Path, name: str, about: str) -> None:
         raise InputError(f"{pack}: has {size:,} bytes, a sample at most {MOST_BYTES:,}; pack it --without-pages, or a run with fewer arms")
     if not said.get("licences"):
         raise InputError(f"{pack}: does not say whose the texts are that it quotes; pack it anew with --licences")
+    for name_in_it, found in of_a_machine(pack).items():
+        raise InputError(f"{pack}: {name_in_it} names a folder of a machine ({found}); make the run with paths relative to its folder")
     with tempfile.TemporaryDirectory() as folder:
         render(pack, Path(folder) / "page")
     SAMPLES.mkdir(exist_ok=True)
@@ -65,6 +72,14 @@ def about_pack(pack: Path) -> dict[str, Any]:
             return json.loads(file.read("pack.json"))
     except (OSError, KeyError, zipfile.BadZipFile) as error:
         raise InputError(f"{pack}: is no pack of a run ({error}); python -m workflow_scripts.report.pack write makes one") from None
+
+
+def of_a_machine(pack: Path) -> dict[str, str]:
+    """File of a pack → the first folder of a machine that it names. Texts and models' outputs may say anything, and are not looked at."""
+    with zipfile.ZipFile(pack) as file:
+        about = [name for name in file.namelist() if name.endswith((".json", ".log")) or re.fullmatch(r"results/\w+\.tsv", name)]
+        found = {name: OF_A_MACHINE.search(file.read(name)) for name in about}
+    return {name: match[0].decode() for name, match in found.items() if match}
 
 
 def part(pack: Path, about: str) -> str:
