@@ -19,12 +19,7 @@ from workflow_scripts.run.uses import backbones_used
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks import crosslingual, translation, verbaliser
 from workflow_scripts.tasks.entry import task_of
-from workflow_scripts.tasks.experiment import (
-    chain,
-    lexicon_corpus,
-    lexicons_used,
-    texts_read,
-)
+from workflow_scripts.tasks.experiment import chain, lexicon_corpus, lexicons_used, texts_read
 from workflow_scripts.training.backbone import Backbone
 
 

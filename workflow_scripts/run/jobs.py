@@ -24,12 +24,7 @@ from workflow_scripts.models.templates import Templates
 from workflow_scripts.names import instead
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.entry import task_of
-from workflow_scripts.tasks.experiment import (
-    arms_of,
-    grid_points,
-    phases_of,
-    seeds_of,
-)
+from workflow_scripts.tasks.experiment import arms_of, grid_points, phases_of, seeds_of
 from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.labelled import Labelled
 from workflow_scripts.training.backbone import Backbone

@@ -23,7 +23,7 @@ from workflow_scripts.config.experiments import task_name
 from workflow_scripts.names import instead
 from workflow_scripts.stage import ROOT, InputError, resource
 from workflow_scripts.tasks.entry import Task
-from workflow_scripts.tasks.translation import TRAINING_TYPES
+from workflow_scripts.tasks.writing_checks import TRAINING_TYPES
 from workflow_scripts.yaml_text import composed, odd_blank
 
 

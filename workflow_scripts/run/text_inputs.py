@@ -15,14 +15,7 @@ from workflow_scripts.run.uses import backbones_used, data_file
 from workflow_scripts.stage import resource
 from workflow_scripts.tasks import translation
 from workflow_scripts.tasks.entry import task_of
-from workflow_scripts.tasks.experiment import (
-    arm_phases,
-    lexicon_corpus,
-    lexicons_used,
-    seeds_of,
-    texts_read,
-    trains,
-)
+from workflow_scripts.tasks.experiment import arm_phases, lexicon_corpus, lexicons_used, seeds_of, texts_read, trains
 from workflow_scripts.text import labelled
 
 

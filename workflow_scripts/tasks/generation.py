@@ -33,6 +33,7 @@ from workflow_scripts.tasks import crosslingual, translation
 from workflow_scripts.tasks.crosslingual import CrossLingual
 from workflow_scripts.tasks.entry import Parts, Task, register_task
 from workflow_scripts.tasks.experiment import MoreText, phases_of, shared_problems
+from workflow_scripts.tasks.writing_checks import decoding_problems, grid_problems
 from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.files import read_lines, write_pairs
 from workflow_scripts.text.words import is_blank
@@ -150,8 +151,8 @@ def problems(config: Config, name: str) -> Iterator[str]:
     """What is wrong with an experiment's block and types cannot tell."""
     where, experiment = f"experiments.{name}", config.experiments[name]
     yield from shared_problems(config, name)
-    yield from translation.grid_problems(config, name)
-    yield from translation.decoding_problems(where, experiment.decoding)
+    yield from grid_problems(config, name)
+    yield from decoding_problems(where, experiment.decoding)
     for arm, phase in phases_of(config, experiment):
         if phase.epochs is not None:
             yield f"arms.{arm}: {where}, whose task is {experiment.task}, counts updates; epochs are for tasks with labels"

@@ -9,11 +9,8 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic import TypeAdapter, ValidationError
-
-from workflow_scripts import registry
 from workflow_scripts.config import paths
 from workflow_scripts.config.configuration import Config
 from workflow_scripts.config.experiments import Experiment
@@ -28,7 +25,6 @@ from workflow_scripts.models.decoding import Decoding
 from workflow_scripts.models.sga import SGA
 from workflow_scripts.models.templates import Templates
 from workflow_scripts.names import undefined
-from workflow_scripts.stage import InputError, own_settings
 from workflow_scripts.tasks.entry import Parts, Task, register_task
 from workflow_scripts.tasks.experiment import (
     BACKBONE,
@@ -50,8 +46,8 @@ from workflow_scripts.tasks.experiment import (
     shared_problems,
     texts_read,
 )
+from workflow_scripts.tasks.writing_checks import decoding_problems, grid_problems
 from workflow_scripts.training.choice import Choice
-from workflow_scripts.training.settings import DEV_SCORES, Training
 
 if TYPE_CHECKING:
     from workflow_scripts.text.corpus import Corpus
@@ -92,10 +88,6 @@ class Translation(Experiment):
     """Distances."""
     sga: SGA = field(default_factory=SGA)
     """Arms whose `generator` writes at once: prompts, alignment and denoising."""
-
-
-TRAINING_TYPES = get_type_hints(Training, include_extras=True)
-"""The type of each training setting."""
 
 
 # ---------------------------------------------------------------------------------------------
@@ -371,16 +363,6 @@ def _corpus_problems(where: str, experiment: Translation, corpus: Corpus) -> Ite
         yield f"{where}.source: {experiment.source!r} is not the language of the documents, {corpus.documents.language!r}"
 
 
-def decoding_problems(where: str, decoding: Decoding) -> Iterator[str]:
-    """Limits of an output's length must leave some length between them, and the engine must have the settings that it is given."""
-    try:
-        own_settings(registry.entry("engine", decoding.engine), decoding.engine_settings)
-    except InputError as error:
-        yield f"{where}.decoding.engine_settings: {error}"
-    if decoding.min_length > decoding.max_length:
-        yield f"{where}.decoding: min_length {decoding.min_length} is more than max_length {decoding.max_length}"
-
-
 def _together_problems(where: str, experiment: Translation, config: Config) -> Iterator[str]:
     """Corpora that are learnt together with the experiment's must be others, of sentences with the same target."""
     for other in experiment.together_with:
@@ -391,43 +373,6 @@ def _together_problems(where: str, experiment: Translation, config: Config) -> I
             yield f"{where}.together_with: {other!r} is in {list(config.corpora[other].languages)}, not into {experiment.target!r}"
         elif other in config.corpora and config.corpora[other].documents:
             yield f"{where}.together_with: {other!r} has documents; sentences are needed"
-
-
-def grid_problems(config: Config, name: str) -> Iterator[str]:
-    """A grid must list training values that exist, and its choice must go by something that is measured."""
-    where = f"experiments.{name}"
-    experiment: Any = config.experiments[name]
-    for key, values in experiment.grid.items():
-        yield from _grid_values_problems(where, key, values)
-        for arm, phase in phases_of(config, experiment):
-            if phase.data == "task" and key in phase.training:
-                yield f"arms.{arm}: sets {key}, which {where} chooses from {values}; every arm must have the same choice"
-    if experiment.grid:
-        yield from _choice_problems(where, experiment)
-
-
-def _grid_values_problems(where: str, key: str, values: list[Any]) -> Iterator[str]:
-    """The values of a grid's list must be such as the training setting `key` takes."""
-    yield from undefined(f"{where}.training", key, TRAINING_TYPES)
-    if key == "updates":
-        yield f"{where}.training.updates: cannot be chosen from a grid; it is set in the arms, whose totals must be equal"
-    if not values:
-        yield f"{where}.grid.{key}: is empty"
-    for value in values if key in TRAINING_TYPES else ():
-        try:
-            TypeAdapter(TRAINING_TYPES[key]).validate_python(value)
-        except ValidationError as error:
-            yield f"{where}.training.{key}: {error.errors()[0]['msg'].lower()}, got {value!r}"
-
-
-def _choice_problems(where: str, experiment: Any) -> Iterator[str]:
-    """A choice by a score needs training that measures this very score on the dev set."""
-    training, by = experiment.training, experiment.choice.by
-    sentences = [training.bleu_sentences, *(n for n in experiment.grid.get("bleu_sentences", []) if isinstance(n, int))]
-    if by != "dev_loss" and not min(sentences):
-        yield f"{where}.choice.by: {by} needs training.bleu_sentences above 0; or choose by dev_loss"
-    if by not in ("dev_loss", measured := DEV_SCORES[training.dev_metric]):
-        yield f"{where}.choice.by: {by} is not measured: dev_metric is {training.dev_metric}; set {measured}"
 
 
 PARTS: Parts = {

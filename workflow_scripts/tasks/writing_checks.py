@@ -1,0 +1,66 @@
+"""writing_checks: checks of settings that tasks which write text share: decoding, and the grid that an arm chooses from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+
+from workflow_scripts import registry
+from workflow_scripts.config.configuration import Config
+from workflow_scripts.models.decoding import Decoding
+from workflow_scripts.names import undefined
+from workflow_scripts.stage import InputError, own_settings
+from workflow_scripts.tasks.experiment import phases_of
+from workflow_scripts.training.settings import DEV_SCORES, Training
+
+TRAINING_TYPES = get_type_hints(Training, include_extras=True)
+"""The type of each training setting."""
+
+
+def decoding_problems(where: str, decoding: Decoding) -> Iterator[str]:
+    """Limits of an output's length must leave some length between them, and the engine must have the settings that it is given."""
+    try:
+        own_settings(registry.entry("engine", decoding.engine), decoding.engine_settings)
+    except InputError as error:
+        yield f"{where}.decoding.engine_settings: {error}"
+    if decoding.min_length > decoding.max_length:
+        yield f"{where}.decoding: min_length {decoding.min_length} is more than max_length {decoding.max_length}"
+
+
+def grid_problems(config: Config, name: str) -> Iterator[str]:
+    """A grid must list training values that exist, and its choice must go by something that is measured."""
+    where = f"experiments.{name}"
+    experiment: Any = config.experiments[name]
+    for key, values in experiment.grid.items():
+        yield from _grid_values_problems(where, key, values)
+        for arm, phase in phases_of(config, experiment):
+            if phase.data == "task" and key in phase.training:
+                yield f"arms.{arm}: sets {key}, which {where} chooses from {values}; every arm must have the same choice"
+    if experiment.grid:
+        yield from _choice_problems(where, experiment)
+
+
+def _grid_values_problems(where: str, key: str, values: list[Any]) -> Iterator[str]:
+    """The values of a grid's list must be such as the training setting `key` takes."""
+    yield from undefined(f"{where}.training", key, TRAINING_TYPES)
+    if key == "updates":
+        yield f"{where}.training.updates: cannot be chosen from a grid; it is set in the arms, whose totals must be equal"
+    if not values:
+        yield f"{where}.grid.{key}: is empty"
+    for value in values if key in TRAINING_TYPES else ():
+        try:
+            TypeAdapter(TRAINING_TYPES[key]).validate_python(value)
+        except ValidationError as error:
+            yield f"{where}.training.{key}: {error.errors()[0]['msg'].lower()}, got {value!r}"
+
+
+def _choice_problems(where: str, experiment: Any) -> Iterator[str]:
+    """A choice by a score needs training that measures this very score on the dev set."""
+    training, by = experiment.training, experiment.choice.by
+    sentences = [training.bleu_sentences, *(n for n in experiment.grid.get("bleu_sentences", []) if isinstance(n, int))]
+    if by != "dev_loss" and not min(sentences):
+        yield f"{where}.choice.by: {by} needs training.bleu_sentences above 0; or choose by dev_loss"
+    if by not in ("dev_loss", measured := DEV_SCORES[training.dev_metric]):
+        yield f"{where}.choice.by: {by} is not measured: dev_metric is {training.dev_metric}; set {measured}"
