@@ -302,7 +302,7 @@ ALIKE = ("corpora", "labelled", "aligned", "lexicons", "backbones", "experiments
 """The sections in which a definition may have a `like`."""
 
 BY_NAME = {"columns", "cut", "dictionary", "files", "gold", "grid", "label_names", "models", "target_where", "test", "text", "vectors"}
-BY_NAME |= {"by", "engine_settings", "more_dev", "objective_settings", "translations", "where"}
+BY_NAME |= {"by", "engine_settings", "more_dev", "objective_settings", "translations", "where", "words"}
 """The settings whose keys are languages, pairs or names of the user's own. `like` replaces them as a whole: a corpus of French and
 English that is like one of German and English does not keep the German column."""
 
