@@ -9,10 +9,12 @@ The peer needs `pip install trl`, which is not among Crossgap's own packages.
 Both learn the same pairs of the embedded manual (German to English), by the same ids and labels, with LoRA of rank 16 on the same matrices
 of the same folder, which is trimmed to the text. The peer has what is fast: rows grouped by length, no checkpointing of activations, fused
 AdamW, SDPA. It has a fixed number of rows in an update, so that an update has the same target tokens on average. Each run is a process of
-its own; those of a round come in turn, and medians are compared. `whole` is our own run with the whole vocabulary: what trimming gains. The
-model is then decoded greedily, as a user of a decoder does, by CTranslate2 and by `generate` at the best of several batch sizes.
+its own; those of a round come in turn, and medians are compared. `speed` counts by the clock, `processor_speed` by the processor's own
+time, which other programs disturb less. `whole` is our own run with the whole vocabulary, a third as many updates: what trimming gains.
+The model is then decoded greedily, as a user of a decoder does, by CTranslate2 and by `generate` at the best of several batch sizes.
 """
 
+import bisect
 import importlib.util
 import json
 import resource
@@ -21,7 +23,8 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from statistics import mean, median
+from statistics import median
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,7 +57,8 @@ def main(model: str = "", updates: str = "20", tokens: str = "500", rounds: str 
         runs: dict[str, list[dict[str, Any]]] = {which: [] for which in starts}
         for _ in range(int(rounds)):
             for which, start in starts.items():
-                runs[which].append(apart("peer" if which == "peer" else "ours", str(start), name, updates, tokens, precision))
+                number = str(max(3, int(updates) // 3)) if which == "whole" else updates
+                runs[which].append(apart("peer" if which == "peer" else "ours", str(start), name, number, tokens, precision))
         report(runs, {"model": model or "tiny", "precision": precision, "updates": int(updates), "tokens": int(tokens)})
         print(json.dumps(decoded(folder / "trimmed", folder)), flush=True)
 
@@ -64,7 +68,7 @@ def report(runs: dict[str, list[dict[str, Any]]], shared: dict[str, Any]) -> Non
     shared |= {"device": runs["ours"][0]["device"], "threads": torch.get_num_threads()}
     shared |= {f"loss_{which}": round(median(run["loss"] for run in some), 3) for which, some in runs.items() if some}
     shared |= {f"target_tokens_{which}": some[0]["target_tokens"] for which, some in runs.items() if some}
-    for quantity, unit in (("speed", "target tokens/s"), ("peak_gb", "GB")):
+    for quantity, unit in (("speed", "target tokens/s"), ("processor_speed", "target tokens/s"), ("peak_gb", "GB")):
         found = {which: median(run[quantity] for run in some) for which, some in runs.items() if some}
         ratios = {f"ratio_to_{which}": round(found["ours"] / found[which], 2) for which in found if which != "ours"}
         print(json.dumps({"case": quantity, "unit": unit, **found, **ratios, **shared}), flush=True)
@@ -151,7 +155,7 @@ class Rows(NamedTuple):
 def rows_of(model: str, text_folder: str, updates: int, tokens: int, precision: Any) -> Rows:
     """The pairs in a folder as rows, as many as the updates read once, and the settings of the training."""
     from workflow_scripts.models.tokenisation import load_codec
-    from workflow_scripts.training.rows import ParallelText, aligned_dev
+    from workflow_scripts.training.rows import Batches, ParallelText, aligned_dev
     from workflow_scripts.training.settings import Training
     from workflow_scripts.training.too_long import Room
 
@@ -177,12 +181,38 @@ def rows_of(model: str, text_folder: str, updates: int, tokens: int, precision: 
     def sides(part: str) -> tuple[Path, Path]:
         return folder / f"{part}.{LANGUAGES[0]}", folder / f"{part}.{LANGUAGES[1]}"
 
-    lengths = [len(row[0]) for row in ParallelText(*sides("train"), LANGUAGES, codec, settings).epoch(0)]
-    at_once = max(1, round(tokens / mean(lengths)))
+    every = ParallelText(*sides("train"), LANGUAGES, codec, settings)
+
+    def updates_of(number: int) -> int:
+        some: Any = SimpleNamespace(epoch=lambda _: every.epoch(0)[:number], lengths=lambda _: None)
+        return len(Batches(some, tokens, 1, 1).cut(0))
+
+    # as many rows as ours goes through in so many updates, in whose tokens their padding is counted
+    at_once = bisect.bisect_right(range(updates, every.rows + 1), updates, key=updates_of) - 1 + updates
+    at_once = max(1, at_once // updates)
     for whole, used in zip(sides("train"), sides("used"), strict=True):
-        write_lines(used, [*read_lines(whole)][: at_once * updates])
+        chosen = every.chosen[: at_once * updates].tolist()
+        write_lines(used, (line for number, line in enumerate(read_lines(whole)) if number in chosen))
     rounds = ParallelText(*sides("used"), LANGUAGES, codec, settings)
     return Rows(codec, rounds, [aligned_dev(*sides("dev"), LANGUAGES, codec, Room.of(settings))], settings, at_once)
+
+
+class Clock:
+    """The time behind each update, by the clock and by the processor."""
+
+    def __init__(self) -> None:
+        self.times: list[tuple[float, float]] = []
+
+    def tick(self) -> None:
+        """An update is done."""
+        if GPU:
+            torch.cuda.synchronize()
+        self.times.append((time.perf_counter(), time.process_time()))
+
+    def speeds(self, labels: float) -> dict[str, float]:
+        """Labels a second, of so many in all updates but the first."""
+        seconds = [last - first for first, last in zip(self.times[0], self.times[-1], strict=True)]
+        return {name: round(labels / taken, 1) for name, taken in zip(("speed", "processor_speed"), seconds, strict=True)}
 
 
 def labels_in(rows: Any) -> int:
@@ -192,20 +222,27 @@ def labels_in(rows: Any) -> int:
 
 def ours(model: str, text_folder: str, updates: int, tokens: int, precision: str) -> dict[str, Any]:
     """Our loop."""
+    from workflow_scripts.training import loop
     from workflow_scripts.training.adapter import adapt
-    from workflow_scripts.training.loop import load_model, train
+    from workflow_scripts.training.callbacks import Progress
     from workflow_scripts.training.rows import Batches
 
+    clock = Clock()
+
+    class Timed(Progress):
+        def on_step_end(self, *given: Any, **named: Any) -> None:
+            clock.tick()
+
     keep_memory()
+    loop.Progress = Timed  # type: ignore[misc]
     codec, rounds, dev, settings, _ = rows_of(model, text_folder, updates, tokens, precision)
-    network = load_model(model, settings, 1)
+    network = loop.load_model(model, settings, 1)
     adapt(network, settings.adapter, 1)
     with tempfile.TemporaryDirectory() as folder:
-        history = train(network, codec, rounds, dev, Path(folder), 1, settings)
+        history = loop.train(network, codec, rounds, dev, Path(folder), 1, settings)
     counted = [labels_in(batch) for batch in Batches(rounds, tokens, updates, 1)]
-    first, last = (entry for entry in history if "loss" in entry)
     return {
-        "speed": round(sum(counted[1:]) / (last["seconds"] - first["seconds"]), 1),
+        **clock.speeds(sum(counted[1:])),
         "target_tokens": sum(counted),
         "loss": next(entry["eval_loss"] for entry in reversed(history) if "eval_loss" in entry),
     }
@@ -231,13 +268,11 @@ def peer(model: str, text_folder: str, updates: int, tokens: int, precision: str
         target_modules=[*matrices(network, family_of(network.config))],
         task_type="CAUSAL_LM",
     )
-    times: list[float] = []
+    clock = Clock()
 
-    class Clock(TrainerCallback):
+    class Timed(TrainerCallback):
         def on_step_end(self, *_: Any, **__: Any) -> None:
-            if GPU:
-                torch.cuda.synchronize()
-            times.append(time.perf_counter())
+            clock.tick()
 
     # TRL shifts the labels by itself: each stands at its own piece, and the last one is read as well
     rows = [([*read, labels[-1]], [-100, *labels]) for read, labels in rounds.epoch(0)]
@@ -271,13 +306,12 @@ def peer(model: str, text_folder: str, updates: int, tokens: int, precision: str
             train_dataset=items,
             processing_class=codec.tokenizer,
             peft_config=lora,
-            callbacks=[Clock()],
+            callbacks=[Timed()],
         )
         trainer.train()
-    counted, seconds = labels_in(rows), times[-1] - times[0]
+    counted = labels_in(rows)
     # rows come in an order of their own; an update has as many labels as any other, on average
-    speed = round(counted / updates * (updates - 1) / seconds, 1)
-    return {"speed": speed, "target_tokens": counted, "loss": dev_loss(network, codec, dev)}
+    return {**clock.speeds(counted * (1 - 1 / updates)), "target_tokens": counted, "loss": dev_loss(network, codec, dev)}
 
 
 def case(which: str, *arguments: str) -> dict[str, Any]:

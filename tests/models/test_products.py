@@ -37,22 +37,22 @@ def test_products_of_any_layout(rows, width, columns, turned):
 
 
 @pytest.mark.parametrize("capability", ["AVX512", "AVX2", "DEFAULT"])
-@pytest.mark.parametrize("halved", [True, False])
-def test_onednn_multiplies_where_there_is_avx512_of_full_width(monkeypatch, capability, halved):
+@pytest.mark.parametrize("mkls", [True, False])
+def test_onednn_multiplies_where_there_is_avx512_that_it_uses_better(monkeypatch, capability, mkls):
     monkeypatch.setattr(torch.backends.cpu, "get_cpu_capability", lambda: capability)
     monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: True)
     monkeypatch.setattr(products, "machine", lambda: "x86_64")
-    monkeypatch.setattr(products, "halves_avx512", lambda: halved)
-    assert products.has_onednn.__wrapped__() == (capability == "AVX512" and not halved)
+    monkeypatch.setattr(products, "suits_mkl", lambda: mkls)
+    assert products.has_onednn.__wrapped__() == (capability == "AVX512" and not mkls)
 
 
-@pytest.mark.parametrize("vendor, family, halved", [("AuthenticAMD", 25, True), ("AuthenticAMD", 26, False), ("GenuineIntel", 25, False)])
-def test_zen_4_halves_avx512(tmp_path, vendor, family, halved):
+@pytest.mark.parametrize("vendor, family, mkls", [("AuthenticAMD", 25, True), ("AuthenticAMD", 26, False), ("GenuineIntel", 6, True)])
+def test_mkl_multiplies_on_intels_and_on_zen_4(tmp_path, vendor, family, mkls):
     (tmp_path / "cpuinfo").write_text(
         "".join(f"processor\t: {n}\nvendor_id\t: {vendor}\ncpu family\t: {family}\nmodel\t\t: 17\n\n" for n in "01")
     )
-    assert products.halves_avx512(tmp_path / "cpuinfo") == halved
-    assert not products.halves_avx512(tmp_path / "missing")
+    assert products.suits_mkl(tmp_path / "cpuinfo") == mkls
+    assert not products.suits_mkl(tmp_path / "missing")
 
 
 def test_the_smaller_matrix_is_the_one_that_is_copied(monkeypatch):

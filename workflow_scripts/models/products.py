@@ -1,8 +1,8 @@
 """products: matrix products of float32 on a CPU, up to twice as fast, and those of a vocabulary on a GPU, up to four times.
 
 PyTorch multiplies float32 matrices on a CPU with MKL, which takes AVX-512 on Intel's processors alone. oneDNN, which
-PyTorch brings along, takes it on all that have it. Where AVX-512 is no faster than AVX2, or is not there, MKL is faster
-(docs/performance.md), and multiplies.
+PyTorch brings along, takes it on all that have it. On Intel's, and where AVX-512 is no faster than AVX2 or is not there,
+MKL is faster (docs/performance.md), and multiplies.
 """
 
 from __future__ import annotations
@@ -115,13 +115,14 @@ def suits_onednn(a: torch.Tensor, b: torch.Tensor, columns: int) -> bool:
 def has_onednn() -> bool:
     """Whether this PyTorch can be asked for oneDNN's products, and they are faster: with AVX-512 (if `ATEN_CPU_CAPABILITY` leaves it)."""
     there = machine() == "x86_64" and torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-    return there and torch.backends.cpu.get_cpu_capability() == "AVX512" and not halves_avx512()
+    return there and torch.backends.cpu.get_cpu_capability() == "AVX512" and not suits_mkl()
 
 
-def halves_avx512(told: Path = Path("/proc/cpuinfo")) -> bool:
-    """Whether the processor computes AVX-512 in two halves, as AMD's of family 25 do (Zen 4), and so no faster than AVX2.
+def suits_mkl(told: Path = Path("/proc/cpuinfo")) -> bool:
+    """Whether MKL is faster though there is AVX-512: on Intel's processors, and on AMD's of family 25 (Zen 4), which compute it in halves.
 
-    `told` is what Linux tells of the processors. A processor of which it tells nothing counts as one that does not.
+    `told` is what Linux tells of the processors. A processor of which it tells nothing counts as one on which it is not.
     """
     text = told.read_text(encoding="utf-8") if told.exists() else ""
-    return all(re.search(rf"^{key}\s*: {value}$", text, flags=re.M) for key, value in (("vendor_id", "AuthenticAMD"), ("cpu family", 25)))
+    vendor, family = ("".join(re.findall(rf"^{key}\s*: (\S+)$", text, flags=re.M)[:1]) for key in ("vendor_id", "cpu family"))
+    return vendor == "GenuineIntel" or (vendor, family) == ("AuthenticAMD", "25")

@@ -3,7 +3,8 @@
 PyTorch's autocast casts each weight and each state where a product needs it, over a thousand copies in an update of a large model, and
 keeps normalisations and residuals in float32. On a GPU the weights of a layer are copied all at once here, and whatever is computed with
 the copies is in bfloat16, as in Megatron's training; docs/performance.md says what that saves. On a CPU PyTorch sums gradients of
-embeddings and normalisations in bfloat16, where a sum of equal numbers stops growing at 256 of them, so autocast is used there.
+embeddings and normalisations in bfloat16, where a sum of equal numbers stops growing at 256 of them. So autocast is used there, unless
+neither is learnt, as with an adapter: then most weights are copied once for all updates.
 """
 
 from collections import defaultdict
@@ -29,7 +30,13 @@ def mixed_precision(network: Any, precision: str) -> AbstractContextManager[None
         return nullcontext()
     # what is computed again on the way back would find the copies gone
     again = getattr(network, "is_activation_checkpointing", False)
-    return copied_weights(network) if on_gpu and not again else _autocast(network)
+    return copied_weights(network) if (on_gpu or _learns_matrices_alone(network)) and not again else _autocast(network)
+
+
+def _learns_matrices_alone(network: Any) -> bool:
+    """Whether all that is learnt are matrices of linear layers, whose gradients are products."""
+    inside = {id(module.weight) for module in network.modules() if isinstance(module, nn.Linear)}
+    return all(id(weight) in inside for weight in network.parameters() if weight.requires_grad)
 
 
 @contextmanager
