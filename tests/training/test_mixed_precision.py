@@ -7,6 +7,7 @@ from contextlib import nullcontext
 
 import pytest
 import torch
+from tiny_decoders import small_decoder
 from tiny_models import manual_pairs, small_encoder, small_model
 from transformers import MBartConfig, MBartForConditionalGeneration
 
@@ -18,6 +19,7 @@ from workflow_scripts.models.sga import SGA
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.models.veco import load_stack
 from workflow_scripts.tasks.heads import Reader, summed_loss
+from workflow_scripts.training.adapter import adapt
 from workflow_scripts.training.bitext import Bitext
 from workflow_scripts.training.generating import collate_sources, summed
 from workflow_scripts.training.loop import pick_loss
@@ -206,6 +208,23 @@ def test_on_a_cpu_it_is_autocast(tmp_path):
     near(exact, rough)
     types = "roberta.embeddings.token_type_embeddings.weight"
     assert (exact[types] - rough[types]).norm() < 0.1 * exact[types].norm()
+
+
+def test_with_an_adapter_a_cpu_computes_with_copies_of_the_weights(tmp_path, multiplied):
+    """Its gradients are those of matrices alone, which are products."""
+    network = load_network(small_decoder(tmp_path), "text", **NO_DROPOUT, seed=1).train()
+    adapt(network, {"kind": "lora", "rank": 4}, 1)
+    for name, weight in network.named_parameters():
+        if "lora_B" in name:
+            torch.nn.init.normal_(weight, std=0.1)
+    batch = collate(ROWS, 0, decoder=False)
+    exact = gradients(network, batch, "float32")
+    loss = pick_loss(network, Training(), "bfloat16")
+    multiplied.clear()
+    with mixed_precision(network, "bfloat16"):
+        rough = gradients(network, batch, "float32", loss)
+    near(exact, rough)
+    assert multiplied == {torch.bfloat16}
 
 
 def test_looks_on_a_cpu_have_the_precision_that_they_ask_for(tmp_path):
