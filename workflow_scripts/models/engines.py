@@ -74,7 +74,7 @@ def with_ctranslate2(model: Path, codec: Codec, threads: int, settings: Decoding
             "batch_type": "tokens",
         }
         if known:
-            check_converted(loaded, known, model)
+            check_converted(loaded, known, model, compute_type)
             lengths: dict[str, Any] = {"min_length": settings.min_length, "max_length": longest, "end_token": known.ends}
             write = partial(continued_by, loaded, codec, searched | lengths)
         else:
@@ -147,10 +147,11 @@ def probe(network: Any, codec: Codec) -> Probe:
     return Probe(pieces, network(torch.tensor([ids])).logits[0].float().log_softmax(-1), codec.ends(network))
 
 
-def check_converted(loaded: Any, known: Probe, model: Path) -> None:
+def check_converted(loaded: Any, known: Probe, model: Path, compute_type: str) -> None:
     """Compare a converted decoder with the network that it was made of.
 
-    CTranslate2 converts some decoders without an error and not quite right. Raises `InputError` where it has.
+    CTranslate2 converts some decoders without an error and not quite right, and whole numbers are too coarse for some. Raises `InputError`
+    where it differs.
     """
     import numpy as np
     from ctranslate2 import DataType, Device
@@ -160,6 +161,11 @@ def check_converted(loaded: Any, known: Probe, model: Path) -> None:
     likely = known.logarithms > math.log(1e-4)
     differs = torch.from_numpy(np.array(found))[0, :, : known.logarithms.shape[1]] - known.logarithms
     if (worst := float(differs.abs()[likely].max())) > CLOSE:
+        if compute_type.startswith("int"):
+            raise InputError(
+                f"{model}: in {compute_type} its probabilities differ by {worst:.2f} nats from those of transformers; set "
+                "decoding.compute_type: auto"
+            )
         raise InputError(
             f"{model}: CTranslate2 does not convert it quite right, its probabilities differ by {worst:.2f} nats; set decoding.engine: "
             "huggingface"
