@@ -99,8 +99,8 @@ def text(updates: int, tokens: int, folder: Path) -> dict[str, list[str]]:
     return lines
 
 
-def tiny_decoder(folder: Path) -> Path:
-    """A decoder in Llama's form of random numbers, with a vocabulary of its own."""
+def tiny_decoder(folder: Path, **changes: int) -> Path:
+    """A decoder in Llama's form of random numbers, with a vocabulary of its own; `changes` are of its shape."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedTokenizerFast, set_seed
 
@@ -115,7 +115,9 @@ def tiny_decoder(folder: Path) -> Path:
     shape = {"hidden_size": 128, "intermediate_size": 384, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2}
     ids = {f"{name}_token_id": getattr(whole, f"{name}_token_id") for name in ("bos", "eos", "pad")}
     set_seed(1)
-    config = AutoConfig.for_model("llama", vocab_size=len(whole), max_position_embeddings=512, tie_word_embeddings=True, **shape, **ids)
+    config = AutoConfig.for_model(
+        "llama", vocab_size=len(whole), max_position_embeddings=512, tie_word_embeddings=True, **{**shape, **changes, **ids}
+    )
     AutoModelForCausalLM.from_config(config).save_pretrained(folder)
     whole.save_pretrained(folder)
     return folder

@@ -37,6 +37,11 @@ def test_rows_have_the_lengths_of_sentences():
     assert all(4 <= piece < 700 for row in rows[:200] for side in row for piece in side)
 
 
+def test_an_adapter_is_trained_by_our_loop():
+    found = gpu.adapted("ours", torch.device("cpu"), tiny=True)
+    assert found["speed"] > 0 and found["target_tokens"] > 100 and found["peak_gb"] > 0
+
+
 def test_peaks_of_gpus():
     names = ["NVIDIA H100 80GB HBM3", "NVIDIA H100 PCIe", "NVIDIA A100-SXM4-40GB", "Tesla T4", "NVIDIA L40S", "something"]
     assert [peak_of(name) for name in names] == [989, 756, 312, 65, 362, None]

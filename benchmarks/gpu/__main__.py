@@ -13,6 +13,7 @@ c    updates of the demo's small model per second
 d    decoding with CTranslate2 (also sorted over the whole file, with several batches in flight, in int8) and with `generate`, beam 5
 e    an iteration of the mapping's search at 5,000, 20,000 and 200,000 words
 f    pretraining of small backbones: an mBART that denoises, an XLM-R that guesses masked pieces
+j    LoRA on a decoder in the shape of a trimmed Gemma 3 270M, by our loop and by TRL's SFTTrainer
 
 Rows are random ids with the lengths of sentences, so neither text nor weights need be there. Parts a, b, c and f need only torch,
 transformers, NumPy and this repository, but for the stock trainer and our whole loop (accelerate, tensorboard). `mfu` is the model FLOP
@@ -286,7 +287,29 @@ def part_f(device: torch.device, tiny: bool) -> Iterable[Case]:
         yield f"{name} XLM-R", (), partial(update, xlmr, size, device, number, {"decoder": False})
 
 
-PARTS = {"g": part_g, "h": part_h, "i": part_i, "a": part_a, "b": part_b, "c": part_c, "d": part_d, "e": part_e, "f": part_f}
+def part_j(device: torch.device, tiny: bool) -> Iterable[Case]:
+    needs = ("accelerate", "peft", "psutil", "tensorboard", "tokenizers", "zstandard")
+    yield "LoRA, our loop", needs, partial(adapted, "ours", device, tiny)
+    yield "LoRA, TRL's SFTTrainer", (*needs, "datasets", "trl"), partial(adapted, "peer", device, tiny)
+
+
+GEMMA = {"hidden_size": 640, "intermediate_size": 2048, "num_hidden_layers": 18, "num_attention_heads": 4, "num_key_value_heads": 1}
+
+
+def adapted(which: str, device: torch.device, tiny: bool) -> dict[str, Any]:
+    """A training of `benchmarks.lora`, ours or its peer's, of a decoder of random numbers."""
+    from benchmarks import lora
+
+    updates, tokens = (3, 300) if tiny else (25, 8_000)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        lora.text(updates, tokens, folder)
+        model = lora.tiny_decoder(folder / "model", **({} if tiny else {**GEMMA, "head_dim": 256}))
+        precision = "float32" if device.type == "cpu" else "bfloat16"
+        return lora.apart(which, str(model), name, str(updates), str(tokens), precision)
+
+
+PARTS = {"g": part_g, "h": part_h, "i": part_i, "a": part_a, "b": part_b, "c": part_c, "d": part_d, "e": part_e, "f": part_f, "j": part_j}
 
 
 # ---------------------------------------------------------------------------------------------
