@@ -7,7 +7,7 @@ def found(raw: dict, about: str, jobs: dict | None = None) -> str:
     """What is said about one thing."""
     checked = config.load(raw)
     part = about.removeprefix("node ").partition(".")[0].partition(" ")[0]
-    look = {"experiments": "unaligned"}.get(part, part)
+    look = {"experiments": "unaligned", "aligned": "retrieval_text"}.get(part, part)
     if part == "memory":
         return next(str(finding) for finding in resources.memory(checked, jobs or {}) if finding.about == about)
     others = {"disk": resources, "backbones": model_findings, "labelled": labelled_findings, "lexicons": lexicon_findings}
