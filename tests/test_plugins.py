@@ -279,8 +279,8 @@ def test_the_schema_has_the_names_of_noises(tmp_path):
     def names():
         return _adapter().json_schema()["$defs"]["Phase"]["properties"]["data"]["enum"]
 
-    noises = ["codeswitch", "mask", "random", "plain_text", "released"]
-    objectives = ["denoising", "mlm", "next_piece", "translation", "veco", "span-corruption"]
+    noises = ["codeswitch", "mask", "random", "plain_text", "switched_text", "released"]
+    objectives = ["denoising", "mlm", "next_piece", "translation", "veco", "span-corruption", "alternating"]
     assert names() == [*noises, *objectives, "task"]
     plugins.load([written(tmp_path / "mine.py")])
     assert names() == [*noises, "same", *objectives, "task"]
@@ -289,7 +289,7 @@ def test_the_schema_has_the_names_of_noises(tmp_path):
 def test_a_command_lists_noises_and_refuses_others(tmp_path):
     command = [sys.executable, "-m", "workflow_scripts.noise.codeswitch", "show", "--plugins", written(tmp_path / "mine.py")]
     done = subprocess.run([*command, "--help"], capture_output=True, text=True)
-    assert "{codeswitch,mask,random,plain_text,released,same}" in "".join(done.stdout.split()), done.stderr
+    assert "{codeswitch,mask,random,plain_text,switched_text,released,same}" in "".join(done.stdout.split()), done.stderr
     done = subprocess.run([*command, "--text", "x", "--language", "de", "--kind", "sane"], capture_output=True, text=True)
     assert done.returncode == 1 and done.stderr.splitlines() == ["error: there is no noise 'sane', did you mean 'same'?"]
 

@@ -123,7 +123,7 @@ def test_a_small_xlmr_is_finetuned_to_classify(encoder, tmp_path):
         (tmp_path / f"{part}.tsv").write_text("".join(f"{('odd', 'even')[len(line) % 2]}\t{line}\t\n" for line in some))
     settings = classification.Classification(batch_size=8, learning_rate=1e-3, max_length=64)
     outputs = [tmp_path / name for name in ("model", "curve.tsv", "training.json", "checkpoints")]
-    told = classification.CLASSIFICATION.told(language="en", labels=["odd", "even"], epochs=1, classification=settings)
+    told = classification.CLASSIFICATION.finetune_settings(language="en", labels=["odd", "even"], epochs=1, classification=settings)
     job = Job(encoder / "out/model", *outputs, threads=1)
     classification.finetune(job, train=(tmp_path / "train.tsv",), dev=(tmp_path / "dev.tsv",), settings=told)
     classification.predict(
