@@ -203,7 +203,7 @@ def test_a_command_of_the_documentation_works(command, clone):
 
 
 def test_the_first_bridge_does_what_the_page_says(clone, capsys):
-    """docs/extend.md, from the file to the plan; tests/workflow/test_plugins.py runs such a bridge to its report."""
+    """docs/extend.md, from the file to the plan; tests/workflow/test_plugin_run.py runs such a bridge to its report."""
     text = list(itertools.islice(read_lines(ROOT / "resources/bible/de.txt.xz"), 200))
     (clone / "mine/text.de").write_text("".join(f"{line}\n" for line in text), encoding="utf-8")
     (show,) = [command for command in COMMANDS if "codeswitch show --" in command]

@@ -2,6 +2,8 @@
 
 import ast
 import io
+import subprocess
+import sys
 import tokenize
 from collections.abc import Iterator
 from pathlib import Path
@@ -122,3 +124,12 @@ def test_rule_files_know_no_names_but_their_own():
         literals = {ast.literal_eval(each.string) for each in tokens if each.type == tokenize.STRING and each.string[0] in "\"'"}
         named |= {(path.as_posix(), name) for name in literals & known.keys() - WORDS - {path.stem}}
     assert not sorted(named)
+
+
+def test_entries_have_one_order_whichever_module_was_imported_first():
+    code = "import workflow_scripts.training.{}; from workflow_scripts import registry; print(*registry.entries('objective'))"
+    orders = {
+        subprocess.run([sys.executable, "-c", code.format(module)], capture_output=True, text=True, check=True).stdout
+        for module in ("pretraining", "span_corruption", "alternating")
+    }
+    assert len(orders) == 1 and orders.pop().split()[0] == "denoising"

@@ -76,6 +76,8 @@ class Entry:
 
 
 _ENTRIES: dict[str, dict[str, Entry]] = {}
+_MODULES: dict[tuple[str, str], str] = {}
+"""The module of ours that registered an entry, by kind and name."""
 _COMPLETE: set[str] = set()
 LOADING: list[str] = []
 """The plugins that are being loaded, the innermost last: what is registered meanwhile is theirs."""
@@ -87,7 +89,8 @@ LOADING: list[str] = []
 
 def register(kind: str, entry: Entry) -> None:
     """Add an entry. Raises `InputError` where its name is no name, or is taken, or where a setting of it has no default."""
-    if LOADING and not _is_built_in():
+    module = _module_of_ours()
+    if LOADING and not module:
         object.__setattr__(entry, "plugin", LOADING[-1])
     if not isinstance(entry.name, str) or (kind in FOLDERS and not is_name(entry.name)):
         raise InputError(f"{kind} {entry.name!r}: names are letters, digits, - and _ only, and no - at the beginning")
@@ -107,18 +110,20 @@ def register(kind: str, entry: Entry) -> None:
     if taken and taken.plugin:
         raise InputError(f"{kind} {entry.name!r}: the plugin has two of this name; choose another one for the second")
     _ENTRIES[kind][entry.name] = entry
+    _MODULES[kind, entry.name] = module
     version.cache_clear()
 
 
-def _is_built_in() -> bool:
-    """Whether a module of ours registers something, which a plugin that is being loaded happens to import first."""
+def _module_of_ours() -> str:
+    """The module of ours that registers something, which a plugin that is being loaded may import first; empty if none does."""
     ours = {module for modules in BUILT_IN.values() for module in modules}
     frame = sys._getframe()
     while (above := frame.f_back) is not None:
         frame = above
         if frame.f_code.co_name == "<module>":
-            return frame.f_globals.get("__name__") in ours
-    return False
+            name = str(frame.f_globals.get("__name__"))
+            return name if name in ours else ""
+    return ""
 
 
 def _check_settings(kind: str, entry: Entry) -> None:
@@ -148,8 +153,13 @@ def entry(kind: str, name: str) -> Any:
 
 def _load_built_in(kind: str) -> None:
     if kind not in _COMPLETE:
-        for module in BUILT_IN.get(kind, ()):
+        modules = BUILT_IN.get(kind, ())
+        for module in modules:
             import_ours(module)
+        # in one order, whichever module was imported first
+        places = {module: place for place, module in enumerate(modules)}
+        found = sorted(_ENTRIES.get(kind, {}).items(), key=lambda each: places.get(_MODULES[kind, each[0]], len(places)))
+        _ENTRIES[kind] = dict(found)
         _COMPLETE.add(kind)
 
 
