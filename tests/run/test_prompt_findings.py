@@ -1,10 +1,15 @@
 """What preflight finds of models that arms ask for more than they can do."""
 
+from pathlib import Path
+
 import pytest
 from configurations import changed, classified
 from tiny_decoders import small_decoder
 from tiny_models import small_encoder, small_model
+from transformers import BertConfig, BertForMaskedLM
 
+from workflow_scripts.models.networks import save_model
+from workflow_scripts.models.tokenisation import load_tokenizer
 from workflow_scripts.run import config
 from workflow_scripts.run.prompt_findings import asked_models
 
@@ -86,6 +91,19 @@ def test_what_is_converted_must_be_an_encoder_of_the_right_kind(models):
     raw["backbones"]["bible"] = {"kind": "converted", "from": "own", "to": "encoder-decoder"}
     (line,) = said(raw)
     assert line.startswith("WRONG  backbones.bible.from: ") and "of the family decoder; an XLM-R, or a VECO made of one, can be" in line
+
+
+def test_a_bert_is_converted_where_it_has_the_pieces_of_an_xlmr(models, tmp_path):
+    pieces = Path(models["encoder"])
+    size = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
+    bert = BertForMaskedLM(BertConfig(vocab_size=len(load_tokenizer(pieces)), pad_token_id=1, **size))
+    save_model(bert, load_tokenizer(pieces), tmp_path / "bert")
+    (tmp_path / "words").mkdir()
+    for model, refused in ((tmp_path / "bert", False), (small_encoder(tmp_path / "words", "bert"), True)):
+        raw = translating(str(model), {"finetune": [{"data": "task", "updates": 2800}]})
+        raw["backbones"]["own"] = raw["backbones"].pop("bible")
+        raw["backbones"]["bible"] = {"kind": "converted", "from": "own", "to": "encoder-decoder"}
+        assert any("VECO needs XLM-R's layout" in line for line in said(raw)) == refused, said(raw)
 
 
 def test_masked_pieces_are_for_encoders(models):

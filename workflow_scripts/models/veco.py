@@ -21,6 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from workflow_scripts.models.family import Family
 from workflow_scripts.models.networks import read_weights
 from workflow_scripts.models.recognition import family_of
 from workflow_scripts.stage import InputError
@@ -58,7 +59,7 @@ def load_stack(
     from transformers import AutoConfig, XLMRobertaConfig, XLMRobertaForCausalLM, XLMRobertaForMaskedLM, set_seed
 
     family = family_of(folder)
-    if family.name not in ("xlmr", "mbert"):
+    if not makes_stack(family):
         raise InputError(
             f"{folder}: is a model of the family {family.title}; VECO's stack is made of an XLM-R, or of a BERT that has XLM-R's pieces; "
             "start from one (xlm-roberta-large)"
@@ -66,7 +67,7 @@ def load_stack(
     is_bert = family.name == "mbert"
     config = as_xlmr(AutoConfig.from_pretrained(folder)) if is_bert else XLMRobertaConfig.from_pretrained(folder)
     config.update({"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": attention_dropout, "use_cache": False})
-    config.update({"is_decoder": cross, "add_cross_attention": cross, "_attn_implementation": "sdpa"})
+    config.update({"is_decoder": cross, "add_cross_attention": cross})
     set_seed(seed)
     kind: Any = XLMRobertaForCausalLM if cross else XLMRobertaForMaskedLM
     if is_bert:
@@ -87,6 +88,11 @@ def load_stack(
     # the layers have been made; from here on the configuration is that of an XLM-R, see above
     stack.config.update({"is_decoder": False, "add_cross_attention": False, "cross_attention": cross})
     return stack
+
+
+def makes_stack(family: Family) -> bool:
+    """Whether a stack is made of models of this family, if their pieces are XLM-R's (`conversion.check_layout`)."""
+    return family.name in ("xlmr", "mbert")
 
 
 def as_xlmr(bert: Any) -> Any:

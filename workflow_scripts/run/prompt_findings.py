@@ -11,11 +11,13 @@ from typing import Any
 
 from workflow_scripts import registry
 from workflow_scripts.config.configuration import Config
+from workflow_scripts.models.conversion import check_layout
 from workflow_scripts.models.decoding import longest_source
 from workflow_scripts.models.family import Family
 from workflow_scripts.models.recognition import config_of, family_of
 from workflow_scripts.models.templates import Templates
-from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.models.tokenisation import load_codec, load_tokenizer
+from workflow_scripts.models.veco import makes_stack
 from workflow_scripts.run.findings import Finding
 from workflow_scripts.run.jobs import asks_for_labels, templates_of
 from workflow_scripts.run.model_findings import located
@@ -41,9 +43,20 @@ def asked_models(config: Config) -> Iterator[Finding]:
     for name in backbones_used(config):
         block = config.backbones[name]
         family, folder = _model(config, block.from_) if block.kind == "converted" and block.from_ in config.backbones else (None, None)
-        if folder and family and not family.convertible:
-            said = f"{folder} is a model of the family {family.title}; an XLM-R, or a VECO made of one, can be converted"
+        if folder and family and (said := _unconvertible(family, folder)):
             yield Finding("WRONG", f"backbones.{name}.from", said)
+
+
+def _unconvertible(family: Family, folder: Path) -> str:
+    """Why a model cannot be written in another form; empty if it can."""
+    if not makes_stack(family):
+        others = "an XLM-R, or a VECO made of one, can be converted, and a BERT that has XLM-R's pieces"
+        return f"{folder} is a model of the family {family.title}; {others}"
+    try:
+        check_layout(folder, load_tokenizer(folder), SimpleNamespace(**config_of(folder)))
+    except InputError as error:
+        return str(error)
+    return ""
 
 
 def _model(config: Config, backbone: str) -> tuple[Family | None, Path | None]:
