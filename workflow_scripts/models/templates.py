@@ -76,24 +76,26 @@ BETWEEN = "\n\n"
 
 def check_template(name: str, template: str) -> None:
     """Raise `InputError` for a template without `{source}`, or with a place that there is not."""
-    places = _places_in(name, template)
+    places = places_in(f"templates.{name}", template, PLACES)
     if places.count("source") != 1:
         raise InputError(f"templates.{name}: {template!r} has {{source}} {places.count('source')} times; it stands there once")
 
 
 def check_prefix(name: str, prefix: str) -> None:
     """Raise `InputError` for a prefix with a place that there is not; the source stands behind it anyway."""
-    if "source" in _places_in(name, prefix):
+    if "source" in places_in(f"templates.{name}", prefix, PLACES):
         raise InputError(f"templates.{name}: {prefix!r} has {{source}}, which stands behind a prefix in any case; leave it out")
 
 
-def _places_in(name: str, template: str) -> list[str]:
+def places_in(where: str, template: str, known: Sequence[str]) -> list[str]:
+    """The places of a template. Raises `InputError`, with its key in the configuration, for one that cannot be read, and for a place that
+    is not `known`."""
     try:
         places = [place for _, place, _, _ in string.Formatter().parse(template) if place is not None]
     except ValueError as error:
-        raise InputError(f"templates.{name}: {template!r} cannot be read ({error}); write {{{{ and }}}} for braces of its own") from None
-    if unknown := [place for place in places if place not in PLACES]:
-        raise InputError(f"templates.{name}: there is no {{{unknown[0]}}}; a template has {', '.join(f'{{{one}}}' for one in PLACES)}")
+        raise InputError(f"{where}: {template!r} cannot be read ({error}); write {{{{ and }}}} for braces of its own") from None
+    if unknown := [place for place in places if place not in known]:
+        raise InputError(f"{where}: there is no {{{unknown[0]}}}; a template has {', '.join(f'{{{one}}}' for one in known)}")
     return places
 
 

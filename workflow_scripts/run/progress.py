@@ -55,9 +55,9 @@ class ProgressState:
     news: bool = False
     """Whether a training has begun since."""
     looks: dict[str, int] = field(default_factory=dict)
-    """Log of a training → how many looks at the dev set were state."""
+    """Log of a training → how many looks at the dev set were said."""
     answers: set[tuple[str, ...]] = field(default_factory=set)
-    """Comparisons that were state."""
+    """Comparisons that were said."""
     paces: list[subprocess.Popen[str]] = field(default_factory=list)
     """Measurements of an update that are under way."""
     page: subprocess.Popen[str] | None = None

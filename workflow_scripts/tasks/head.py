@@ -14,6 +14,7 @@ without ``--task``.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -439,20 +440,19 @@ def compare_arms(
     about = About(from_plain(task.finetuning, json.loads(head)), [*labels])
     tables = {name: (read_table(path), code) for name, path, code in zip(testsets, examples, languages, strict=True)}
 
-    def counts_in(hypotheses: Path, testset: str) -> np.ndarray:
-        table, code = tables[testset]
-        return task.counts(table, task.read_answers(hypotheses, table), code, about)
+    def compared(count: Callable[..., np.ndarray], score: Any) -> dict[str, Any]:
+        def counts_in(hypotheses: Path, testset: str) -> np.ndarray:
+            table, code = tables[testset]
+            return count(table, task.read_answers(hypotheses, table), code)
+
+        return compare_folders(systems, counts_in, score, names, testsets, seeds, settings)
 
     metric = task.leading(*about[:2])
-    found = compare_folders(systems, counts_in, task.scores[metric], names, testsets, seeds, settings)
+    found = compared(lambda table, given, code: task.counts(table, given, code, about), task.scores[metric])
     more = {}
     for one in [registry.entry("label_metric", each) for each in metrics]:
-
-        def counted(hypotheses: Path, testset: str, one: label_metric.LabelMetric = one) -> np.ndarray:
-            table, code = tables[testset]
-            return counts_of(task, one, table, task.read_answers(hypotheses, table), code, [*labels])
-
-        more[one.name] = compare_folders(systems, counted, one.score, names, testsets, seeds, settings)["pairs"]
+        count = functools.partial(counts_of, task, one, labels=[*labels])
+        more[one.name] = compared(count, one.score)["pairs"]
     found |= {"more": more} if more else {}
     write_json(output, {"metric": metric, **found} if len(task.scores) > 1 else found)
 

@@ -11,7 +11,6 @@ the examples (`FILE`), so that whatever predicts with it asks in the same way.
 from __future__ import annotations
 
 import json
-import string
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
@@ -26,7 +25,7 @@ from workflow_scripts.errors import InputError
 from workflow_scripts.models.batches import tokens_at_once
 from workflow_scripts.models.likelihood import log_probabilities
 from workflow_scripts.models.networks import load_network
-from workflow_scripts.models.templates import Templates
+from workflow_scripts.models.templates import Templates, places_in
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.stage import is_first_process
 from workflow_scripts.text.examples import Example
@@ -61,12 +60,7 @@ class Verbaliser:
 
 def check_template(template: str) -> None:
     """Raise `InputError` for a template without `{text}`, or with a place that there is not."""
-    try:
-        places = [place for _, place, _, _ in string.Formatter().parse(template) if place is not None]
-    except ValueError as error:
-        raise InputError(f"verbaliser.template: {template!r} cannot be read ({error}); write {{{{ and }}}} for braces of its own") from None
-    if unknown := [place for place in places if place not in PLACES]:
-        raise InputError(f"verbaliser.template: there is no {{{unknown[0]}}}; it has {', '.join(f'{{{one}}}' for one in PLACES)}")
+    places = places_in("verbaliser.template", template, PLACES)
     if "text" not in places:
         raise InputError(f"verbaliser.template: {template!r} has no {{text}}, so the model would not see what it is to label")
 
