@@ -235,3 +235,18 @@ def test_a_missing_file_costs_one_part(tmp_path):
 def test_the_line_of_a_chart():
     drawn = dot_chart("t", [{"name": "a", "colour": 0, "value": 60.0}], "x", line=("word list", 33.3))
     assert 'stroke-dasharray="5 3"' in drawn and "dashed: word list, 33.30" in drawn
+
+
+def test_of_a_dictionary_a_pack_needs_the_words_alone_that_some_are_shown_of(tmp_path, monkeypatch):
+    root = results(tmp_path / "results")
+    path = root / "lexicons/texts/given/en-de/en-de.tsv"
+    put(path, "car\tauto\t1\t1.0\nhouse\thaus\t1\t1.0\nsky\thimmel\t1\t1.0\nhouse\theim\t2\t1.0\nthe\tdie\t1\t1.0\n")
+    put(root / "labelled/texts/test/en.en.tsv", "yes\tThe house, the sky, the sky.\t\n")
+    monkeypatch.setattr(labels, "FREQUENT", 3)
+    study = configured(root, "labels", configuration())
+    shown = labels.dictionaries(study)
+    assert [word for word, _ in shown["dictionaries"]["given, en-de"]["examples"]] == ["the", "sky", "house"]
+    parts = labels.shown_of_dictionaries(study)
+    assert parts == {path: b"house\thaus\t1\t1.0\nsky\thimmel\t1\t1.0\nhouse\theim\t2\t1.0\nthe\tdie\t1\t1.0\n"}
+    path.write_bytes(parts[path])
+    assert labels.dictionaries(study) == shown

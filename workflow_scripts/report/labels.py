@@ -2,7 +2,7 @@
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from workflow_scripts.evidence.significance import marker
 from workflow_scripts.report import tables
 from workflow_scripts.report.comparison import Rows, contrast, correct, grouped, interval_and_p, markers, with_ties
 from workflow_scripts.report.curves import curve, loss_points
+from workflow_scripts.report.exhibits import FREQUENT
 from workflow_scripts.report.headline import headline
 from workflow_scripts.report.measures import measure, metrics_beside, seeds_scored
 from workflow_scripts.report.study import Study, evenly, spread, summary
@@ -273,24 +274,50 @@ def curves(study: Study) -> dict[str, Any]:
 def dictionaries(study: Study) -> dict[str, Any]:
     """Size and coverage of each given dictionary, with examples of words that are frequent in the test text of their language."""
     found = {}
-    counts: Counter[str] = Counter()
-    for testset in study.testsets if study.dictionaries else ():
-        if (code := test_language(study, testset)) == study.source:
-            table = read_table(study.corpus / "test" / f"{testset}.{code}.tsv")
-            counts += count_words((text for example in table for text in example.texts), code)
+    counts = words_of_tests(study)
     for called, folder in study.dictionaries.items():
         report, direction = study.json(folder / "lexicon.json"), called.rpartition(" ")[2]
         entries: dict[str, list[str]] = {}
         for word, candidate, _ in read_lexicon(folder / f"{direction}.tsv"):
             entries.setdefault(word, []).append(candidate)
-        frequent = sorted(entries, key=lambda word: -counts[word])[:400]
         found[called] = {
             **report["directions"][direction],
             "file": report["dictionary"] or "learnt, not given",
             "languages": direction.split("-"),
-            "examples": [(word, entries[word]) for word in evenly(frequent, 20)],
+            "examples": [(word, entries[word]) for word in evenly(most_frequent(entries, counts), 20)],
         }
     return {"dictionaries": found}
+
+
+def words_of_tests(study: Study) -> Counter[str]:
+    """How often each word occurs in the test sets that are in the language of the training text; nothing without dictionaries."""
+    counts: Counter[str] = Counter()
+    for testset in study.testsets if study.dictionaries else ():
+        if (code := test_language(study, testset)) == study.source:
+            table = read_table(study.corpus / "test" / f"{testset}.{code}.tsv")
+            counts += count_words((text for example in table for text in example.texts), code)
+    return counts
+
+
+def most_frequent(words: Iterable[str], counts: Counter[str]) -> list[str]:
+    """The words among which those are that are shown of a dictionary, the most frequent first."""
+    return sorted(words, key=lambda word: -counts[word])[:FREQUENT]
+
+
+def shown_of_dictionaries(study: Study) -> dict[Path, bytes]:
+    """File of each given dictionary → its lines of the words that some are shown of, for packs."""
+    found: dict[Path, bytes] = {}
+    counts = words_of_tests(study)
+    for called, folder in study.dictionaries.items():
+        path = folder / f"{called.rpartition(' ')[2]}.tsv"
+        lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+        kept = {*most_frequent(dict.fromkeys(map(_word, lines)), counts)}
+        found[path] = "".join(line for line in lines if _word(line) in kept).encode()
+    return found
+
+
+def _word(line: str) -> str:
+    return line.partition("\t")[0]
 
 
 # tags

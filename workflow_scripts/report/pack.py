@@ -17,7 +17,7 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable, Container, Iterator
+from collections.abc import Callable, Iterator
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -28,6 +28,7 @@ from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.report.about import command
 from workflow_scripts.report.exhibits import shown_entries, shown_rows
 from workflow_scripts.report.geometry import shown_vectors
+from workflow_scripts.report.labels import shown_of_dictionaries
 from workflow_scripts.report.study import Study, configured
 from workflow_scripts.report.tested import compute_tests
 from workflow_scripts.run import report_inputs
@@ -65,8 +66,9 @@ def write(output: Path, results: Path = Path("results"), *, without_pages: bool 
     }
     paths |= {path.as_posix(): path for path in _beside(config)} | {LOCK: ROOT / LOCK}
     shortened = shorter_names(json.loads(configuration.read_text(encoding="utf-8")))
-    whole = {folder for name in config.run.experiments for folder in configured(results, name, config).dictionaries.values()}
-    files = {name: _packed(name, path, shortened, whole) for name, path in paths.items()}
+    parts = {name: part for name, path in paths.items() if (part := _part(name, path)) is not None}
+    parts |= {name: part for name, part in _of_dictionaries(results, config).items() if name in paths}
+    files = {name: parts[name] if name in parts else _packed(name, path, shortened) for name, path in paths.items()}
     if (called := command(results)) is not None:
         line = f"  Command: snakemake {' '.join(called)}\n"
         files[f"results/{LOG.relative_to('results').as_posix()}"] = _shorter(line, shortened).encode()
@@ -76,8 +78,13 @@ def write(output: Path, results: Path = Path("results"), *, without_pages: bool 
         "processor": processor(),
         "provenance": provenance(),
     }
-    _write(output, files, said, {name: path.stat().st_mtime for name, path in paths.items()})
+    cut = {name: checksum(paths[name].read_bytes()) for name in parts}
+    _write(output, files, said, {name: path.stat().st_mtime for name, path in paths.items()}, cut)
     print(f"{output}: {len(files)} files, {output.stat().st_size / 1e6:.1f} MB. To make its tables again: {again(output)}")
+    if cut:
+        print(
+            f"{len(cut)} of the files are packed in part: what the report shows some of, with the checksum of the whole"
+        )
 
 
 def again(pack: Path) -> str:
@@ -85,9 +92,22 @@ def again(pack: Path) -> str:
     return f"python -m workflow_scripts.report.pack rebuild --pack {pack} --output rebuilt"
 
 
-def _write(output: Path, files: dict[str, bytes], said: dict[str, Any], changed: dict[str, float]) -> None:
-    """Write a pack of `files` and of what is `said` of it; `changed` says when files were last changed, seconds since the epoch."""
-    about = {name: {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)} for name, content in sorted(files.items())}
+def checksum(content: bytes) -> dict[str, Any]:
+    """What a pack says of a file."""
+    return {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+
+
+def _write(output: Path, files: dict[str, bytes], said: dict[str, Any], changed: dict[str, float], cut: dict[str, dict[str, Any]]) -> None:
+    """Write a pack.
+
+    Args:
+        output: The file to write.
+        files: Name in the pack → content.
+        said: What the pack says of itself.
+        changed: When files were last changed, in seconds since the epoch.
+        cut: Of the files that are packed in part, the checksum of the whole.
+    """
+    about = {name: checksum(content) | ({"part_of": cut[name]} if name in cut else {}) for name, content in sorted(files.items())}
     with atomic(output, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as made:
         made.writestr(_dated(MANIFEST), json.dumps({**said, "files": about}, indent=1, ensure_ascii=False) + "\n")
         for name, content in sorted(files.items()):
@@ -132,11 +152,20 @@ def _texts_of(block: Any) -> Iterator[str]:
             yield from _texts_of(part)
 
 
-def _packed(name: str, path: Path, shortened: dict[str, str], whole: Container[Path] = ()) -> bytes:
-    """A file as it is packed: of `LESS` a part, if the page needs no more, and with paths from the root made shorter."""
-    for pattern, part_of in LESS.items():
-        if fnmatch(name, pattern) and path.parent not in whole:
-            return part_of(path)
+def _part(name: str, path: Path) -> bytes | None:
+    """The part of a large file of which the page shows some; None for a file that is packed as it is."""
+    return next((part_of(path) for pattern, part_of in LESS.items() if fnmatch(name, pattern)), None)
+
+
+def _of_dictionaries(results: Path, config: Config) -> dict[str, bytes]:
+    """Name of each given dictionary in the pack → the part of it of which the page shows some."""
+    studies = (configured(results, name, config) for name in config.run.experiments)
+    found = (part for study in studies for part in shown_of_dictionaries(study).items())
+    return {f"results/{path.relative_to(results).as_posix()}": content for path, content in found}
+
+
+def _packed(name: str, path: Path, shortened: dict[str, str]) -> bytes:
+    """A file as it is packed: with paths from the root made shorter."""
     content = path.read_bytes()
     if b"\0" in content or name.endswith(".hyp"):
         return content  # no text, or a model's, which is packed as it is
