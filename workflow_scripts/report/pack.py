@@ -82,9 +82,7 @@ def write(output: Path, results: Path = Path("results"), *, without_pages: bool 
     _write(output, files, said, {name: path.stat().st_mtime for name, path in paths.items()}, cut)
     print(f"{output}: {len(files)} files, {output.stat().st_size / 1e6:.1f} MB. To make its tables again: {again(output)}")
     if cut:
-        print(
-            f"{len(cut)} of the files are packed in part: what the report shows some of, with the checksum of the whole"
-        )
+        print(f"{len(cut)} of the files are packed in part: what the report shows some of, with the checksum of the whole")
 
 
 def again(pack: Path) -> str:
