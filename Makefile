@@ -7,7 +7,7 @@
 # make lint: ruff, snakefmt, import-linter, mypy and snakemake --lint, without changing anything
 # make check-locks: asks the package registry whether each locked package can be had for each Python (needs uv)
 # make docs: the documentation as a site, site/index.html, from the Markdown and from the code; without the network, and strictly
-# make picture: docs/images/report.png, the README's picture of the report, from the last run
+# make picture: docs/images/report.png, the README's picture of the report, from the sample of a real model
 # make test-gpu: on a machine with a GPU, all that can use one against the CPU, and its memory against preflight's estimate; ten minutes.
 #   Without a GPU it ends at once (pytest's exit status is 77 then)
 # make test-slurm: the tests on a Slurm cluster of one node, stood up for them and taken down (on Debian; installs Slurm if root)
@@ -63,7 +63,7 @@ check-locks: setup
 	. $(BIN)/activate && python envs/check.py
 
 picture: setup $(VENV)/.browser
-	. $(BIN)/activate && python tests/picture.py results/report.html docs/images/report.png
+	. $(BIN)/activate && python tests/picture.py docs/samples/encoder.zip docs/images/report.png
 
 # After a killed run: unless another Snakemake is at work here, stop what that run left behind (training writes a checkpoint),
 # clear its lock, and go on. Only processes that write into a log under results/logs are stopped, not what somebody has started by hand.

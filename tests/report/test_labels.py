@@ -16,6 +16,7 @@ from workflow_scripts.evidence.accuracy import score
 from workflow_scripts.report import labels
 from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.report.drawing import dot_chart
+from workflow_scripts.report.headline import counted, differences_by_testset
 from workflow_scripts.report.labels import scores
 from workflow_scripts.report.study import configured
 from workflow_scripts.run.config import load
@@ -126,7 +127,8 @@ def test_the_page_has_every_part(tmp_path, seeds):
     results(tmp_path / "results", seeds)
     page = made(tmp_path, configuration(seeds))
     assert "could not be made" not in page and "<no>" not in page
-    assert page.count('<svg viewBox="') == 3 + 3
+    # three test sets with their average, three curves, and the differences by test set of two comparisons
+    assert page.count('<svg viewBox="') == 3 + 3 + 2
     text = unescape(page)
     assert "restoring the same words switched by a scrambled lexicon" in text and "given, en-de" in text and "haus, heim" in text
     assert "Accuracy in per cent" in text and "80.0" in text
@@ -159,7 +161,8 @@ def test_what_the_most_frequent_label_beats_is_said_first(tmp_path):
         (
             "On average over 2 test sets (de, en): Better on these sentences, by 13.50 points of accuracy; another training may differ",
             f"csr has 74.50, plain 61.00, {interval}",
-        )
+        ),
+        ("By test set better in 1, not shown in 1", "better: German (+25.00); not shown: English (+2.00)."),
     ]
     assert words[0][1].startswith("csr has 74.50, random 62.50, a difference of +12.00")
 
@@ -250,3 +253,52 @@ def test_of_a_dictionary_a_pack_needs_the_words_alone_that_some_are_shown_of(tmp
     assert parts == {path: b"house\thaus\t1\t1.0\nsky\thimmel\t1\t1.0\nhouse\theim\t2\t1.0\nthe\tdie\t1\t1.0\n"}
     path.write_bytes(parts[path])
     assert labels.dictionaries(study) == shown
+
+
+def test_an_average_does_not_hide_what_is_worse_on_a_test_set():
+    seeds, arms = (1, 2, 3), ("switch", "plain")
+    values = {("zh", "switch"): (60, 63, 66), ("de", "switch"): (80, 80.2, 80.1), ("fr", "switch"): (84, 88, 85)}
+    rows = [
+        {
+            "testset": testset,
+            "metric": "accuracy",
+            "seed": seed,
+            "arm": arm,
+            "value": float(value if arm == "switch" else 85 if testset != "zh" else 40),
+        }
+        for (testset, _), of_seeds in values.items()
+        for seed, value in zip(seeds, of_seeds, strict=True)
+        for arm in arms
+    ]
+    tested = {"metric": "accuracy", "arm": "switch", "other": "plain"}
+    over_seeds = [
+        {**tested, "testset": testset, "low": low, "high": high, "p": p}
+        for testset, low, high, p in (("zh", 20.0, 26.0, 0.0001), ("de", -5.2, -4.7, 0.0001), ("fr", 0.1, 2.0, 0.01))
+    ]
+    called = {"zh": "Chinese", "de": "German", "fr": "French", "th": "Thai, which has no test"}
+    each = differences_by_testset(rows, over_seeds, "switch", "plain", "accuracy", called)
+    # French: the test is sure, Student's interval of the three seeds is not
+    assert [(row["name"], row["shown"]) for row in each] == [("Chinese", "better"), ("French", "not shown"), ("German", "worse")]
+    said = counted(each, "accuracy")
+    assert said["claim"] == "By test set better in 1, worse in 1, not shown in 1"
+    assert said["numbers"] == "better: Chinese (+23.00); worse: German (−4.90); not shown: French (+0.67)."
+
+
+def test_many_test_sets_are_rows(tmp_path):
+    results(tmp_path / "results")
+    config = configuration()
+    text = config.labelled["texts"]
+    for name in ("da", "nl", "sv"):
+        text.test[name] = replace(text.test["de"], language=name)
+    root, tested = tmp_path / "results", read_json(tmp_path / "results/runs/labels/significance.json")
+    for name in ("da", "nl", "sv"):
+        tested["pairs"] += [{**row, "testset": name} for row in tested["pairs"] if row["testset"] == "de"]
+        shutil.copy(root / "labelled/texts/test/de.de.json", root / f"labelled/texts/test/{name}.{name}.json")
+        for arm in ARMS:
+            folder = root / f"runs/labels/{arm}/seed1/predictions"
+            shutil.copy(folder / "de.scores.json", folder / f"{name}.scores.json")
+    put(root / "runs/labels/significance.json", tested)
+    page = made(tmp_path, config)
+    table = page[page.index('id="table-scores-labels"') :].partition("</table>")[0]
+    assert re.findall(r'<tr><th scope="row">([^<]*)<', table) == ["German", "English", "Danish", "Dutch", "Swedish", "average"]
+    assert "A chart for each test set" in page and "could not be made" not in page

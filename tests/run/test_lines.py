@@ -82,6 +82,24 @@ def test_the_end_has_the_answer_the_files_and_what_to_do_next(tmp_path):
     assert [*lines.ended(Run(), 1.0, 0, [])] == ["nothing to be done: everything is there already"]
 
 
+def test_a_run_that_stopped_says_what_is_there_and_how_to_go_on(tmp_path):
+    run = Run(folder=tmp_path)
+    log = tmp_path / lines.LOG
+    log.parent.mkdir(parents=True)
+    log.write_text("Complete log: x\n", encoding="utf-8")
+    said = [*lines.ended(run, 60.0, 130, ["--cores", "all"])]
+    assert said[0] == "Complete log: x" and said[1].startswith("stopped after 1:00 with exit status 130")
+    assert said[2:] == [
+        "Next:       what is finished stays; make resume goes on, or the same command:",
+        "            snakemake --cores all",
+    ]
+    (tmp_path / "results/report.html").write_text("", encoding="utf-8")
+    log.write_text("──── A job failed\nWhat is finished stays. To go on: …\n", encoding="utf-8")
+    said = [*lines.ended(run, 60.0, 1, [])]
+    assert said[-1] == f"The page:   {tmp_path}/results/report.html (with what was there before the run stopped)"
+    assert [*lines.ended(run, 1.0, 0, [])][1] == f"The page:   {tmp_path}/results/report.html"
+
+
 def test_the_page_for_own_text_has_that_heading():
     last = [*lines.next_steps({"seeds": "3"}, [])][-1]
     file, heading = re.search(r"(\S+\.md), “(.+)”", last).groups()

@@ -119,7 +119,10 @@ def dot_chart(title: str, rows: list[dict[str, Any]], x_label: str, *, line: tup
         )
     for index, row in enumerate(rows):
         y = 8 + step * (index + 0.5)
-        parts += [_text(left - 10, y + 4, row["name"], "end"), _text(width - right + 10, y + 4, f"{row['value']:.2f}", "start")]
+        parts += [
+            _text(left - 10, y + 4, row["name"], "end"),
+            _text(width - right + 10, y + 4, f"{row['value']:.2f}".replace("-", "−"), "start"),
+        ]
         if row.get("low") is not None:
             parts.append(
                 f'<line x1="{at(row["low"]):.1f}" y1="{y}" x2="{at(row["high"]):.1f}" y2="{y}" stroke="{_colour(row)}" stroke-width="2"/>'

@@ -27,17 +27,22 @@ QUESTIONS = {
     "scratch": "Do random weights do better than pretrained ones? {arm}, which starts from random weights, against the baseline, {other}",
     "longer": "Does the longer chain help? {arm} against {other}, which has fewer phases",
     "untrained": "Does the model do as well without finetuning? {arm} against the baseline, {other}",
+    "switch": "Does it help to switch words of the task's text? {arm} against the baseline, {other}",
+    "translations": "Do translations of the task's text help? {arm} against the baseline, {other}",
     "other": "Does this help? {arm} against the baseline, {other}",
 }
 """What a comparison asks, by its kind; `other` is a comparison in which more differs than what is learnt before the task. That, a
 noise or an objective, says what it `asks`."""
 
 
-def headline(study: Study, rows: Rows, over_seeds: Rows, testsets: list[str], metrics: list[str]) -> list[dict[str, Any]]:
+def headline(
+    study: Study, rows: Rows, over_seeds: Rows, testsets: list[str], metrics: list[str], called: dict[str, str] | None = None
+) -> list[dict[str, Any]]:
     """Per comparison of two arms its `question` and `answers`: a sentence per test set and metric, in two parts, `claim` and `numbers`.
 
     `rows` has a row per test set, seed, arm and metric with its `value`; `over_seeds` a row per test set, metric and pair of arms with
-    `difference`, `low`, `high` and `p`. Empty with a single arm.
+    `difference`, `low`, `high` and `p`. Empty with a single arm. Where the average is answered, and test sets are `called` something, there
+    are the differences of each, too: `testsets`, the rows of a chart, and a sentence that counts them.
     """
     found = []
     for arm, other, kind in comparisons(study):
@@ -46,8 +51,37 @@ def headline(study: Study, rows: Rows, over_seeds: Rows, testsets: list[str], me
             for testset, metric in itertools.product(testsets, metrics)
         ]
         said = [{"claim": place + claim, "numbers": numbers} for place, (claim, numbers) in answers]
-        found.append({"question": question(study, arm, other, kind), "answers": said})
+        each = differences_by_testset(rows, over_seeds, arm, other, metrics[0], called) if called else []
+        said += [counted(each, metrics[0])] if each else []
+        found.append({"question": question(study, arm, other, kind), "answers": said, "testsets": each})
     return found
+
+
+def differences_by_testset(rows: Rows, over_seeds: Rows, arm: str, other: str, metric: str, called: dict[str, str]) -> Rows:
+    """A row for each test set that is `called` something, for a chart, with what is `shown`: the highest difference first."""
+    found = []
+    for testset, name in called.items():
+        tested, pairs = _tested(over_seeds, arm, other, testset, metric), paired(rows, arm, other, testset, metric)
+        if not pairs or tested is None or tested["low"] is None or tested["p"] is None:
+            continue
+        gap = summary([mine - theirs for mine, theirs in pairs])
+        row = {"name": name, "value": gap["mean"], "low": tested["low"], "high": tested["high"]}
+        by_chance = _within_chance(tested) or _within_seeds(gap) or not gap["mean"]
+        shown = "not shown" if by_chance else "better" if (gap["mean"] > 0) == higher_is_better(metric) else "worse"
+        colour = {"better": 1, "worse": 2, "not shown": 0}[shown]
+        found.append({**row, "values": gap["values"] if gap["n"] > 1 else [], "shown": shown, "colour": colour})
+    return sorted(found, key=lambda row: -row["value"])
+
+
+def counted(each: Rows, metric: str) -> dict[str, str]:
+    """A sentence on how many test sets are better, and worse, and of how many that is not shown; the largest differences first."""
+    said = {}
+    for shown in ("better", "worse", "not shown"):
+        group = sorted((row for row in each if row["shown"] == shown), key=lambda row: -abs(row["value"]))
+        said[shown] = [f"{row['name']} ({signed(row['value'], digits(metric))})" for row in group]
+    said = {shown: names for shown, names in said.items() if names}
+    counts = ", ".join(f"{shown} in {len(names)}" for shown, names in said.items())
+    return {"claim": f"By test set {counts}", "numbers": "; ".join(f"{shown}: {', '.join(names)}" for shown, names in said.items()) + "."}
 
 
 def paired_differences(study: Study, rows: Rows, over_seeds: Rows, testset: str, metric: str) -> Rows:
@@ -152,7 +186,15 @@ def _other(study: Study, arm: str) -> str:
     if any(phase.untrained for phase in study.arms[arm]):
         return "untrained"
     drawn, baseline = (any(phase.start == "scratch" for phase in study.arms[one]) for one in (arm, study.baseline))
-    return "scratch" if drawn and not baseline else "other"
+    if drawn and not baseline:
+        return "scratch"
+    # only where nothing else differs
+    mine, theirs = (study.arms[one][-1] for one in (arm, study.baseline))
+    if study.backbones[arm] != study.backbones[study.baseline] or len(study.arms[arm]) != len(study.arms[study.baseline]):
+        return "other"
+    if mine.switch and not theirs.switch and mine.translations == theirs.translations:
+        return "switch"
+    return "translations" if mine.translations and not theirs.translations and mine.switch == theirs.switch else "other"
 
 
 def _way(study: Study, arm: str) -> tuple[object, ...]:
@@ -189,20 +231,28 @@ def answer(rows: Rows, over_seeds: Rows, arm: str, other: str, testset: str, met
     numbers = f"{both}, a difference of {signed(gap['mean'], digits(metric))} ({', '.join(_uncertainty(gap, tested, metric))})"
     if tested is None or tested["p"] is None:
         return f"Not tested in {called}", f"{numbers}."
-    # p and interval come from the same resamples, but where they are askew one may leave zero out and the other not
-    within_chance = tested["low"] is not None and tested["low"] < 0 < tested["high"]
-    within_seeds = gap["interval"] is not None and gap["interval"][0] <= 0 <= gap["interval"][1]
-    if within_seeds and not (tested["p"] >= 0.05 or within_chance):
+    if _within_chance(tested):
+        return f"Not shown in {called}", f"{numbers}. Chance could make such a difference."
+    if _within_seeds(gap):
         low, high = (signed(limit, digits(metric)) for limit in gap["interval"])
         return f"Not shown in {called}", f"{numbers}. By the {gap['n']} seeds alone, Student's interval is {low} to {high}."
-    if tested["p"] >= 0.05 or within_chance:
-        return f"Not shown in {called}", f"{numbers}. Chance could make such a difference."
     better = gap["mean"] > 0 if higher_is_better(metric) else gap["mean"] < 0
     by = f"by {abs(gap['mean']):.{digits(metric)}f} {unit(metric)}"
     if gap["n"] == 1 and not {arm, other} <= once:
         # sentences were resampled, trainings were not
         return f"{'Better' if better else f'{other} is better'} on these sentences, {by}; another training may differ", f"{numbers}."
     return f"{'Yes' if better else f'No, {other} is better'}, {by}", f"{numbers}."
+
+
+def _within_chance(tested: dict[str, Any]) -> bool:
+    """Whether the test leaves a difference to chance."""
+    # p and interval come from the same resamples, but where they are askew one may leave zero out and the other not
+    return tested["p"] >= 0.05 or (tested["low"] is not None and tested["low"] < 0 < tested["high"])
+
+
+def _within_seeds(gap: dict[str, Any]) -> bool:
+    """Whether Student's interval of the seeds' differences has zero in it."""
+    return gap["interval"] is not None and gap["interval"][0] <= 0 <= gap["interval"][1]
 
 
 def _tested(over_seeds: Rows, arm: str, other: str, testset: str, metric: str) -> dict[str, Any] | None:

@@ -109,12 +109,13 @@ def scores(study: Study) -> dict[str, Any]:
         values = rows if row["metric"] == metric else [{**one, "metric": row["metric"], "value": one[row["metric"]]} for one in rows]
         gap = contrast(values, row["arm"], row["other"], row["testset"], row["metric"])
         row["by_seed"] = gap["interval"] if gap else None
+    answered = [AVERAGE if len(study.testsets) > 1 else study.testsets[0]]
     return {
         "measures": rows,
         "over_seeds": over_seeds,
         "covers": tested["covers"]["seeds"],
         "warnings": list(at_chance(study, rows)),
-        "headline": headline(study, rows, over_seeds, [AVERAGE if len(study.testsets) > 1 else study.testsets[0]], [metric]),
+        "headline": headline(study, rows, over_seeds, answered, [metric], called(study) if answered == [AVERAGE] else None),
         "differences": [],
         "measure": measure(study),
         "table": table(study, rows),
@@ -122,6 +123,12 @@ def scores(study: Study) -> dict[str, Any]:
         "confusions": confusions(study),
         "beside": beside(study, rows),
     }
+
+
+def called(study: Study) -> dict[str, str]:
+    """Test set → its language by name, or its own name where several have one language."""
+    names = {testset: language_names(study, testset) for testset in study.testsets}
+    return names if len({*names.values()}) == len(names) else {testset: testset for testset in names}
 
 
 def beside(study: Study, rows: Rows) -> list[dict[str, Any]]:
@@ -324,16 +331,21 @@ def _word(line: str) -> str:
 
 
 def tagged(study: Study, number: int = 8) -> dict[str, Any]:
-    """For each test set some of its sentences, evenly spaced, with the true tags and those of each arm where these differ, first seed."""
+    """For each test set some of its sentences, with the true tags and those of each arm where these differ, first seed.
+
+    They are evenly spaced among those of 4 to 25 words in which the arms' tags differ, or among all of this length where none do.
+    """
     made = []
     for testset in study.testsets:
         code, table, given = given_answers(study, testset)
         sentences = []
-        for at in evenly([at for at, example in enumerate(table) if 4 <= len(example.label.split(" ")) <= 25], number):
+        short = [at for at, example in enumerate(table) if 4 <= len(example.label.split(" ")) <= 25]
+        telling = [at for at in short if len({tuple(answers[at]) for answers in given.values()}) > 1]
+        for at in evenly(telling or short, number):
             truth = table[at].label.split(" ")
             tags = {arm: [(tag, tag != true) for tag, true in zip(answers[at], truth, strict=True)] for arm, answers in given.items()}
             sentences.append({"line": at + 1, "words": split_words(table[at].text), "truth": truth, "tags": tags})
-        made.append({"testset": testset, "language": code, "sentences": sentences})
+        made.append({"testset": testset, "language": code, "sentences": sentences, "differ": len(telling), "short": len(short)})
     return {"testsets": made}
 
 

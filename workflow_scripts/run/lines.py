@@ -53,25 +53,38 @@ def line_about(run: Run, now: float, began: float) -> str:
     return f"{share:.0%}, {rounded(left)} left. {shown}".replace("%", " %", 1)
 
 
+YOUR_TEXT = "Your text:  README.md, “My own data”"
+
+
 def ended(run: Run, passed: float, status: int, arguments: Sequence[str]) -> Iterator[str]:
     """The last lines: the answer, the files and what to do next; or why the run stopped. `passed` are seconds."""
+    results = run.folder / "results"
+    page = results / "report.html"
     if status:
         log = run.folder / LOG
-        yield reason(log.read_text(encoding="utf-8", errors="replace"))
+        said = log.read_text(encoding="utf-8", errors="replace")
+        yield reason(said)
         done = f", {run.done} of {len(run.jobs)} jobs done" if run.jobs else ""
         yield f"stopped after {clock(passed).strip()} with exit status {status}{done}; see {log}"
+        if page.exists():
+            yield f"The page:   {page} (with what was there before the run stopped)"
+        if not _DIGEST.search(said):  # which has this, too
+            yield "Next:       what is finished stays; make resume goes on, or the same command:"
+            yield f"            snakemake {shlex.join(arguments)}"
         return
     if not run.jobs:
         yield "nothing to be done: everything is there already"
+        if page.exists():
+            yield f"The page:   {page}"
+            yield YOUR_TEXT
         return
     yield f"all done in {clock(passed).strip()}"
-    results = run.folder / "results"
     rows = [*asked(run, outcomes.answers(results / "comparisons.tsv"))] if any(job.rule == "report" for job in run.jobs.values()) else []
     if rows:
         yield ""
         yield from wrapped(f"The answer: {outcomes.answer_line(rows[0])}.")
         yield from wrapped(f"That is {outcomes.verdict(rows[0])}.")
-        yield f"The page:   {results / 'report.html'} (all sentences: {results / 'translations'})"
+        yield f"The page:   {page} (all sentences: {results / 'translations'})"
         yield f"The table:  {results / 'scores.tsv'}"
         yield from next_steps(rows[0], arguments)
 
@@ -81,7 +94,7 @@ def next_steps(row: dict[str, str], arguments: Sequence[str]) -> Iterator[str]:
     if row["seeds"] == "1":
         yield "Next:       two more seeds tell whether another training gives the same, in twice this time:"
         yield f"            snakemake {shlex.join(with_seeds(arguments))}"
-    yield "Your text:  README.md, “My own data”"
+    yield YOUR_TEXT
 
 
 def with_seeds(arguments: Sequence[str]) -> list[str]:
