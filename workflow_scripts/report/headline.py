@@ -188,10 +188,10 @@ def _other(study: Study, arm: str) -> str:
     drawn, baseline = (any(phase.start == "scratch" for phase in study.arms[one]) for one in (arm, study.baseline))
     if drawn and not baseline:
         return "scratch"
-    # only where nothing else differs
-    mine, theirs = (study.arms[one][-1] for one in (arm, study.baseline))
-    if study.backbones[arm] != study.backbones[study.baseline] or len(study.arms[arm]) != len(study.arms[study.baseline]):
+    # only where nothing else differs; models that are looked up have no phases
+    if study.backbones[arm] != study.backbones[study.baseline] or not 0 < len(study.arms[arm]) == len(study.arms[study.baseline]):
         return "other"
+    mine, theirs = (study.arms[one][-1] for one in (arm, study.baseline))
     if mine.switch and not theirs.switch and mine.translations == theirs.translations:
         return "switch"
     return "translations" if mine.translations and not theirs.translations and mine.switch == theirs.switch else "other"
