@@ -76,6 +76,15 @@ def test_random_weights_are_asked_what_pretraining_is_worth(tmp_path):
     assert comparisons(configured(tmp_path, "demo", config)) == [("mask", "finetune", "scratch")]
 
 
+def test_switched_words_are_asked_for_where_nothing_else_differs(tmp_path):
+    config = configuration(arms=("finetune", "mask"))
+    task = config.arms["finetune"][0]
+    config.arms["mask"] = [replace(task, switch=0.35)]
+    assert comparisons(configured(tmp_path, "demo", config)) == [("mask", "finetune", "switch")]
+    config.arms["mask"] = [replace(task, updates=50), replace(task, switch=0.35, updates=50)]
+    assert comparisons(configured(tmp_path, "demo", config)) == [("mask", "finetune", "other")]
+
+
 def test_an_average_names_its_test_sets_where_they_are_few(tmp_path):
     study = configured(tmp_path, "demo", configuration())
     assert where(replace(study, testsets=["en", "de"]), "average") == "On average over 2 test sets (en, de): "
