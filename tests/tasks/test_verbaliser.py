@@ -130,7 +130,7 @@ def test_a_template_without_the_text_is_refused(template, said):
 
 
 def test_a_model_that_is_no_decoder_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"is a model of the family mBART; labels are told by their likelihood by decoders alone"):
+    with pytest.raises(InputError, match=r"is a model of the family mBART; only decoders find labels by their likelihood"):
         asked(small_model(tmp_path), tmp_path)
 
 

@@ -148,7 +148,7 @@ def test_labels_are_told_by_their_words_without_training(done):
         # the words of labels are whole in the vocabulary that was cut down
         whole = load_codec(done / "decoder/model")
         assert codec.tokens([" texts", "a\nWhich?"]) == whole.tokens([" texts", "a\nWhich?"])
-    assert "with 2 examples of the training text before each text; a label is told by the log probability of its words by byte" in page
+    assert "with 2 examples of the training text before each text; a label is chosen by the log probability of its words by byte" in page
     assert {*read_json(runs / "significance.json")["pairs"][0]} >= {"arm", "other", "p"}
 
 

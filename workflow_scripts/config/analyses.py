@@ -26,7 +26,7 @@ def layerwise() -> list[str]:
 
 @dataclass
 class Analysis:
-    """What is looked into, and on which text."""
+    """What is analysed, and on which text."""
 
     models: list[str]
     """Backbones by their names, and models of arms as `experiment/arm/seed1/finetune` (or `pretext`)."""
@@ -44,7 +44,7 @@ class Analysis:
     """Whether line i is the same text in all languages. Else languages are not compared, unless `cka.unaligned` says so, and translations
     are not looked for."""
     side: Side = "encoder"
-    """The half of encoder-decoders that is looked into."""
+    """The half of encoder-decoders that is analysed."""
     stages: list[Annotated[str, Named("analysis")]] = field(default_factory=ours)
     """What is measured; `spectra` needs no text. Those of plugins are measured where they are named."""
     cka: Cka = field(default_factory=Cka)
@@ -55,6 +55,6 @@ class Analysis:
     """A TSV file with published norms and distances of spectra, which the report shows beside its own. Its columns are `model`, `layer`
     (from 0), `matrix`, `norm`, `distance` and `source`."""
     separability: Separability = field(default_factory=Separability)
-    """How well languages can be told apart, and translations be found."""
+    """How separable the languages are, and how often translations are found."""
     layerwise: Layerwise = field(default_factory=Layerwise)
     """What the analyses of plugins read."""

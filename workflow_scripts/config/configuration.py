@@ -31,7 +31,7 @@ class Run:
     """Every experiment's models, or those of the experiments that are named, translate the test sets of the others, too, if target and
     backbone are the same (Table III)."""
     analyses: list[str] = field(default_factory=list)
-    """Names of analyses: what is looked into inside the models."""
+    """Names of analyses: what is measured inside the models."""
     transfer: str | None = None
     """Name of a backbone: the report compares the models of experiments that differ by their backbone alone, and tests them against it."""
 

@@ -77,7 +77,7 @@ def written(said: dict[str, Any], translations: bool = False) -> str:
         shown = f", with {said['shots']} {pairs} of the training text before each {source}" if said["shots"] else ""
         parts.append(f"nothing is trained: the model is asked as it is{shown}")
     if words := said.get("verbaliser"):
-        parts.append(f"a label is told by the log probability of its words{_NORMALISED[words['normalised']]}")
+        parts.append(f"a label is chosen by the log probability of its words{_NORMALISED[words['normalised']]}")
     if switch := said.get("switch"):
         parts.append(f"{switch['noise']['rate']:.0%} of the source's words switched by the lexicon")
     if adapter := said.get("adapter"):

@@ -53,7 +53,7 @@ DOING = {
     "layerwise": "measuring layers",
     "cka": "comparing states of models",
     "spectra": "decomposing weights",
-    "separability": "measuring how languages are told apart",
+    "separability": "measuring how separable the languages are",
     "speed": "measuring speed",
     "configuration": "writing down the configuration",
     "preflight": "looking for what could go wrong",

@@ -76,7 +76,7 @@ class Watch(TrainerCallback):
             self.group = self.group or distributed.new_group(backend="gloo")
             stop = torch.tensor(float(bool(reason)))
             distributed.all_reduce(stop, distributed.ReduceOp.MAX, self.group)
-            reason = reason or ("another process was told to stop" if stop else "")
+            reason = reason or ("another process got the signal to stop" if stop else "")
         if reason and state.global_step < state.max_steps:
             self.stopped = reason
             control.should_save = control.should_training_stop = True
