@@ -13,10 +13,11 @@ from workflow_scripts.report.comparison import all_alike, differences, measures
 from workflow_scripts.report.headline import headline
 from workflow_scripts.report.study import configured
 from workflow_scripts.stage import read_json
+from workflow_scripts.tasks.plan import Plan
 
 
 def test_a_lower_error_rate_is_better_and_a_test_the_other_way_round_is_turned(tmp_path):
-    study = configured(tmp_path, "demo", configuration(arms=("finetune", "csr")))
+    study = configured(tmp_path, Plan(configuration(arms=("finetune", "csr")), "demo"))
     rows = [
         {"testset": "pages", "metric": "TER", "seed": 1, "arm": arm, "value": value} for arm, value in (("finetune", 60.0), ("csr", 58.0))
     ]
@@ -82,7 +83,7 @@ def test_randomization_is_called_what_it_is(tmp_path, seeds):
 
 def test_equal_outputs_get_no_marker(tmp_path):
     root = results(tmp_path / "results", bleu=lambda arm, seed: 20.0)
-    study = configured(root, "demo", configuration())
+    study = configured(root, Plan(configuration(), "demo"))
     rows = measures(study, differences(study))
     assert {r["marker"] for r in rows} == {""}
     claims = {answer["claim"] for found in headline(study, rows, differences(study), ["pages"], ["BLEU"]) for answer in found["answers"]}
@@ -120,13 +121,13 @@ def test_p_values_are_corrected_unless_one_asks_for_none(tmp_path):
     assert "p = 0.009 (0.003)" in plain(report(root, tmp_path)[0])
     config = configuration()
     config.experiments["demo"].scores.correction = "none"
-    rows = measures(configured(root, "demo", config), [])
+    rows = measures(configured(root, Plan(config, "demo")), [])
     assert {row["p"] for row in rows if row["arm"] != "finetune" and row["metric"] == "BLEU"} == {0.003}
 
 
 def test_a_comparison_that_shows_no_difference_is_one_of_those_corrected_for(tmp_path):
     root = results(tmp_path / "results", bleu=lambda arm, seed: 20.0 + (arm == "csr"))
-    study = configured(root, "demo", configuration())
+    study = configured(root, Plan(configuration(), "demo"))
     found = {row["arm"]: row["p"] for row in measures(study, differences(study)) if row["metric"] == "BLEU"}
     others = len(found) - 1
     assert others > 1 and found["csr"] == pytest.approx(0.003 * others) and found["finetune"] is None
@@ -171,7 +172,7 @@ def test_an_arm_that_writes_one_line_for_all_sources_is_named_first(tmp_path):
     root = results(tmp_path / "results", arms=("finetune", "csr"))
     for arm, line in (("finetune", "sss " * 30), ("csr", "")):
         (root / f"runs/demo/{arm}/seed1/pages.hyp").write_text(f"{line.strip()}\n" * 12 + "another\n" * 3)
-    study = configured(root, "demo", configuration(arms=("finetune", "csr")))
+    study = configured(root, Plan(configuration(arms=("finetune", "csr")), "demo"))
     of_finetune, of_csr = all_alike(study)
     assert "finetune wrote the same line, “sss sss" in of_finetune and "…”, for 12 of 15 sources: it has learnt too little" in of_finetune
     assert "csr wrote an empty line for 12 of 15 sources" in of_csr
@@ -180,7 +181,7 @@ def test_an_arm_that_writes_one_line_for_all_sources_is_named_first(tmp_path):
     # one bad seed of two is told
     for seed in (1, 2):
         put(root / f"runs/demo/finetune/seed{seed}/pages.hyp", "".join(f"{0 if seed == 2 else n}\n" for n in range(15)))
-    study = configured(root, "demo", configuration(seeds=(1, 2), arms=("finetune",)))
+    study = configured(root, Plan(configuration(seeds=(1, 2), arms=("finetune",)), "demo"))
     assert [*all_alike(study)] == [
         "On the test set pages finetune wrote the same line, “0”, for 15 of 15 sources with seed 2: it has learnt too little to be scored."
     ]

@@ -10,6 +10,7 @@ from workflow_scripts.report.__main__ import overview_rows, write_report
 from workflow_scripts.report.geometry import distances, plane
 from workflow_scripts.report.study import configured
 from workflow_scripts.stage import read_json
+from workflow_scripts.tasks.plan import Plan
 
 
 def test_plane_keeps_the_two_main_directions():
@@ -32,7 +33,7 @@ def test_distances_of_another_kind_are_told_apart(tmp_path):
         "distances in which these differ cannot be compared: backbone, " in html and "csr after finetune: X &lt;/s&gt;; mean over" in html
     )
     assert "each kind has one of its own" in html
-    study = configured(root, "demo", config)
+    study = configured(root, Plan(config, "demo"))
     rows = distances(study)
     closer = {row["arm"]: row["closer"] for row in overview_rows({"study": study, "distances": {"rows": rows}, "failed": {}})}
     assert closer["csr"] is None and closer["mask"] == 0.0

@@ -10,6 +10,7 @@ from workflow_scripts.report import explorer, predictions
 from workflow_scripts.report.__main__ import templates
 from workflow_scripts.report.study import configured
 from workflow_scripts.run.config import load
+from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.text.examples import Example, write_table
 from workflow_scripts.text.files import write_lines
 from workflow_scripts.text.questions import write_spans
@@ -61,7 +62,7 @@ def study_of(task, folder):
             "experiments": {"x": {"task": task, "corpus": "texts", "backbone": "small"}},
         }
     )
-    study = configured(folder / "results", "x", config)
+    study = configured(folder / "results", Plan(config, "x"))
     table = study.corpus / "test/en.en.tsv"
     table.parent.mkdir(parents=True)
     write_table(table, examples)
@@ -168,7 +169,7 @@ def test_of_a_ranking_the_first_documents_are_shown(opened, tmp_path):
 def test_what_is_not_the_translation_is_marked(opened, tmp_path):
     test_search_results.results(tmp_path / "results", tmp_path)
     config = test_search_results.configuration()
-    page = opened(configured(tmp_path / "results", "lookup", config), config)
+    page = opened(configured(tmp_path / "results", Plan(config, "lookup")), config)
     page.select_option("#sort", "line")
     assert len(rows(page)) == 4 and rows(page)[2][:2] == [("sentence", ["Aal"]), ("translation", ["eel"])]
     assert page.locator("#rows mark").all_text_contents() == ["dog", "dog", "dog"]

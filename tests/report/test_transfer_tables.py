@@ -15,6 +15,7 @@ from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.report.predictors import correlation, predictors
 from workflow_scripts.report.transfer_tables import against_base, by_seed_interval, summed_up, transfer
 from workflow_scripts.stage import read_json, write_json
+from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.training.backbone import Backbone
 
 SEEDS = (1, 2)
@@ -120,7 +121,7 @@ def test_a_difference_is_always_the_models_from_the_base(run):
     folder, config = run
     from workflow_scripts.report.study import configured
 
-    study = configured(folder / "results", "first", config)
+    study = configured(folder / "results", Plan(config, "first"))
     pairs = [{"testset": "de", "seed": None, "arm": "base", "other": "new", "difference": 2.0, "low": -1.0, "high": 5.0, "p": 0.2}]
     test = against_base(study, "b", {"b": "base", "n": "new"}, pairs)["n", "de"]
     assert (test["difference"], test["low"], test["high"]) == (-2.0, -5.0, 1.0)

@@ -14,7 +14,7 @@ from workflow_scripts.run.estimates import MBART_LARGE
 from workflow_scripts.run.jobs import Job
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks import translation
-from workflow_scripts.tasks.experiment import backbone_of
+from workflow_scripts.tasks.plan import Plan
 
 SGA = {"data": "task", "updates": 4200, "generator": "sga", "backbone": "encoder"}
 ENCODER = {"kind": "small", "family": "xlmr", "small": {"text": {"de": "task", "en": "task"}}}
@@ -78,8 +78,7 @@ def test_one_clear_line_for_each_mistake(phases, said):
 
 def test_an_arm_starts_from_its_own_backbone_which_keeps_its_head():
     config = load(with_arm({**SGA, "sga": {"denoising": False}}, **{"experiments/help-de-en/sga": {"prompt_length": 7}}))
-    experiment = config.experiments["help-de-en"]
-    assert [backbone_of(config, experiment, arm) for arm in ("finetune", "own")] == ["bible", "encoder"]
+    assert [Plan(config, "help-de-en").backbone_of(arm) for arm in ("finetune", "own")] == ["bible", "encoder"]
     w = SimpleNamespace(experiment="help-de-en", arm="own", seed="1", backbone="encoder")
     assert arms.phase_start(Job(config, w), "finetune") == "results/backbones/encoder/model"
     assert (
@@ -146,7 +145,7 @@ def test_where_no_arm_switches_words_no_lexicon_is_made():
     raw["experiments"]["help-de-en"]["lexicon"] = None
     config = load(raw)
     assert findings.used_lexicons(config) == [] and lexicon_inputs.lexicon_reports(config) == []
-    assert not [path for path in translation.results(config, "help-de-en") if "lexicons" in path]
+    assert not [path for path in translation.results(Plan(config, "help-de-en")) if "lexicons" in path]
     # an arm that names a lexicon needs no other
     raw["run"]["arms"] = ["finetune", "csr"]
     raw["arms"]["csr"][0]["lexicon"] = "unsupervised"
@@ -161,12 +160,12 @@ def test_an_experiment_may_take_the_first_of_the_seeds_alone():
     assert arms.seeds(Job(config, w)) == [3, 1]
     runs = "results/runs/help-de-en"
     assert arms.of_runs(Job(config, w), "x")[:3] == [f"{runs}/finetune/seed3/x", f"{runs}/finetune/seed1/x", f"{runs}/csr/seed3/x"]
-    assert {*re.findall(r"seed\d", "\n".join(translation.results(config, "help-de-en")))} == {
+    assert {*re.findall(r"seed\d", "\n".join(translation.results(Plan(config, "help-de-en"))))} == {
         "seed0",
         "seed1",
         "seed3",
     }  # 0: the trivial baseline
-    assert {trained.times for trained in translation.phases(config, "help-de-en", config.run.arms)} == {2}
+    assert {trained.times for trained in translation.phases(Plan(config, "help-de-en"), config.run.arms)} == {2}
     assert analyses.models_of_arms(config).keys() >= {"help-de-en/csr/seed1/finetune"}
     assert "help-de-en/csr/seed2/finetune" not in analyses.models_of_arms(config)
     raw["experiments"]["help-de-en"]["seeds"] = [2]

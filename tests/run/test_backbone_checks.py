@@ -30,6 +30,11 @@ def configured(**backbones):
     return load(raw)
 
 
+def users(config, backbone):
+    """The names of the experiments that use a backbone."""
+    return [plan.name for plan in backbone_uses.backbone_users(config, backbone)]
+
+
 def made(**block):
     """A small mBART that is pretrained on bitext alone."""
     return {"kind": "small", "small": {"bitext": ["help", "spanish"], **block}}
@@ -139,9 +144,7 @@ def test_the_model_of_an_arm_is_a_backbone():
     ]
     assert "results/corpora/help.de-en/dev.de" in backbone_inputs.backbone_held_out(Job(config, asked))
     # its experiment is not run: only what makes the model
-    assert backbone_uses.backbone_users(config, "bible") == ["after", "help-de-en"] and backbone_uses.backbone_users(
-        config, "restored"
-    ) == ["after"]
+    assert users(config, "bible") == ["after", "help-de-en"] and users(config, "restored") == ["after"]
     assert not any("runs/help-de-en/" in path for path in report_inputs.report_inputs(config))
     assert backbone_uses.writes_text(config, "bible")
     (found,) = [one for one in model_findings.backbones(config) if one.about == "backbones.restored"]
@@ -189,7 +192,7 @@ def with_head(**changes):
 def test_a_head_is_kept_for_its_own_task():
     first, config = with_head()
     assert backbone_inputs.backbone_start(Job(config, SimpleNamespace(backbone="answers")))["start"].startswith(f"results/runs/{first}/")
-    assert backbone_uses.backbone_users(config, "answers") == ["after"]
+    assert users(config, "answers") == ["after"]
 
 
 @pytest.mark.parametrize(
@@ -278,9 +281,7 @@ def test_an_arms_own_backbone_knows_the_languages_that_the_arm_translates_zero_s
         update_config(raw, yaml.safe_load(Path(recipe).read_text(encoding="utf-8")))
     config = load(raw)
     asked = SimpleNamespace(backbone="manual-mbart")
-    assert "small-es-en" in backbone_uses.backbone_users(config, "manual-mbart") and backbone_uses.languages_known(
-        config, "manual-mbart"
-    ) == [
+    assert "small-es-en" in users(config, "manual-mbart") and backbone_uses.languages_known(config, "manual-mbart") == [
         "de",
         "en",
         "es",
@@ -302,7 +303,7 @@ def test_a_published_model_need_not_know_what_it_translates_zero_shot():
     config = load(raw)
     # no arm that starts from mBART-50 learns these, which it does not know; Table 2 has it translate them all the same
     rare = {"be", "bs", "eu", "ms"}
-    assert "ted-eu-en" in backbone_uses.backbone_users(config, "mbart50") and not rare & {*backbone_uses.languages_known(config, "mbart50")}
+    assert "ted-eu-en" in users(config, "mbart50") and not rare & {*backbone_uses.languages_known(config, "mbart50")}
     assert rare <= {*backbone_uses.languages_known(config, "xlmr-large")}
     wildcards = SimpleNamespace(experiment="ted-ten-en", testset="ted-eu-en@test")
     assert arms.test_direction(Job(config, wildcards)) == ["eu", "en"] and arms.learnt_source(Job(config, wildcards)) == [

@@ -19,8 +19,8 @@ from workflow_scripts.run import arms, bridges, config, report_inputs, uses
 from workflow_scripts.run.jobs import Job
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.crosslingual import switched_into
-from workflow_scripts.tasks.entry import task_of
-from workflow_scripts.tasks.experiment import arms_of, phase_training
+from workflow_scripts.tasks.experiment import phase_training
+from workflow_scripts.tasks.plan import Plan, plans_of_run
 
 
 def test_the_shipped_configuration_is_valid():
@@ -55,10 +55,10 @@ def test_configurations_of_the_version_before_load_and_mean_the_same(name):
         update_config(merged, yaml.safe_load((BEFORE / f"{name}.yaml").read_text(encoding="utf-8")))
     loaded = config.load(merged)
     assert loaded.run.experiments
-    for experiment in map(loaded.experiments.get, loaded.run.experiments):
-        backbone = loaded.backbones[experiment.backbone]
+    for plan in plans_of_run(loaded):
+        backbone = loaded.backbones[plan.settings.backbone]
         assert (backbone.family, backbone.objective, backbone.from_) == (None, None, None)
-        assert experiment.arms is None and arms_of(loaded, experiment) == loaded.run.arms
+        assert plan.settings.arms is None and plan.arms == loaded.run.arms
     tasks = {"pawsx": {"classification"}, "help-summaries": {"summarisation"}}
     assert {loaded.experiments[one].task for one in loaded.run.experiments} == tasks.get(name, {"translation"})
 
@@ -86,7 +86,7 @@ def test_the_papers_test_sets_of_two_languages_are_others_than_those_that_can_be
         update_config(merged, yaml.safe_load(Path(f"config/{name}.yaml").read_text(encoding="utf-8")))
     loaded = config.load(merged)
     for name in loaded.run.experiments:
-        study = configured(Path("results"), name, loaded)
+        study = configured(Path("results"), Plan(loaded, name))
         for number in loaded.experiments[name].published:
             if number.source in ("Zan et al., Table II", "Zan et al., Table III"):
                 testset = number.testset or "test"
@@ -109,7 +109,7 @@ def test_pairs_are_restored_from_the_table_of_examples():
         text = bridges.one_side(Job(loaded, w), "train")
         assert text == f"results/labelled/xnli/train.en{wanted[0]}"
         assert (bridges.pairs_flag(Job(loaded, w)), bridges.with_documents(Job(loaded, w))) == wanted[1:]
-    assert switched_into(loaded, "xnli-released") == ["de", "es", "fr"]
+    assert switched_into(Plan(loaded, "xnli-released")) == ["de", "es", "fr"]
 
 
 def test_the_configuration_is_read_without_networks():
@@ -159,22 +159,21 @@ def test_what_a_pretext_phase_does_not_heed_is_not_among_its_settings():
 
 def test_the_task_chooses_the_kind_of_experiment(tmp_path):
     loaded = config.load(classified())
-    experiment = loaded.experiments["help-modules"]
-    assert task_of(experiment).answers == "labels" and task_of(loaded.experiments["help-de-en"]).answers == "text"
-    assert switched_into(loaded, "help-modules") == ["de"] and arms_of(loaded, experiment) == loaded.run.arms
+    plan = Plan(loaded, "help-modules")
+    assert plan.task.answers == "labels" and Plan(loaded, "help-de-en").task.answers == "text"
+    assert switched_into(plan) == ["de"] and plan.arms == loaded.run.arms
     written = tmp_path / "configuration.json"
     written.write_text(config.dumped(loaded), encoding="utf-8")
     again = config.read(written)
-    assert again.experiments["help-modules"] == experiment
+    assert again.experiments["help-modules"] == plan.settings
 
 
 def test_a_grid_of_a_head_has_numbers_where_yaml_has_strings():
     loaded = config.load(classified("experiments/help-modules/classification/learning_rate", ["1e-5", "3e-5"]))
     w = SimpleNamespace(experiment="help-modules", arm="finetune-10e.grid1", seed="1")
     assert json.loads(arms.finetuning_settings(Job(loaded, w)))["classification"]["learning_rate"] == 3e-5
-    assert all(
-        trained.batch_tokens for trained in task_of(loaded.experiments["help-modules"]).phases(loaded, "help-modules", loaded.run.arms)
-    )
+    plan = Plan(loaded, "help-modules")
+    assert all(trained.batch_tokens for trained in plan.task.phases(plan, loaded.run.arms))
 
 
 def test_acquired_data_take_the_place_of_a_file():

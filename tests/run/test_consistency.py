@@ -7,7 +7,7 @@ from configurations import DEFAULT, changed, classified, summaries
 
 from workflow_scripts.run import config, findings
 from workflow_scripts.stage import InputError
-from workflow_scripts.tasks.experiment import arms_of
+from workflow_scripts.tasks.plan import Plan
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_experiments_with_other_arms_may_have_other_updates():
     raw["experiments"]["another"] = {**raw["experiments"]["help-de-en"], "arms": ["long"]}
     raw["run"]["experiments"] = ["help-de-en", "another"]
     loaded = config.load(raw)
-    assert [arms_of(loaded, loaded.experiments[name]) for name in raw["run"]["experiments"]] == [["finetune", "csr"], ["long"]]
+    assert [Plan(loaded, name).arms for name in raw["run"]["experiments"]] == [["finetune", "csr"], ["long"]]
     raw["experiments"]["another"]["arms"] = ["finetune", "long"]
     with pytest.raises(InputError, match=r"all arms of an experiment need the same number of updates .* of another"):
         config.load(raw)

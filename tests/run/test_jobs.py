@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 from configurations import DEFAULT
+from snakemake.iocontainers import Wildcards
 
 from workflow_scripts.run import config, jobs
 from workflow_scripts.stage import InputError
@@ -13,16 +14,16 @@ from workflow_scripts.stage import InputError
 
 def test_all_that_a_rule_asks_is_answered_of_one_job():
     job_of = jobs.jobs_of(config.load(DEFAULT))
-    first, again, other = (job_of({"experiment": "help-de-en", "arm": arm}) for arm in ("csr", "csr", "mask"))
-    assert first is again and first is not other
+    first, again, other = (job_of(Wildcards(fromdict={"experiment": "help-de-en", "arm": arm})) for arm in ("csr", "csr", "mask"))
+    assert first is again and first is not other and first.plan is other.plan
     with pytest.raises(InputError, match="did you mean 'csr'"):
         job_of({"experiment": "help-de-en", "arm": "crs"})
 
 
 def test_what_the_wildcards_name_is_found_once():
     asked = jobs.Job(config.load(DEFAULT), SimpleNamespace(experiment="help-de-en", arm="csr.grid2", phase="pretext", backbone="bible"))
-    assert asked.experiment is asked.experiment and asked.task.name == "translation" and asked.arm == "csr"
-    assert asked.arms[0] == "finetune" and asked.seeds == [1] and asked.phase().data == "codeswitch"
+    assert asked.plan is asked.plan and asked.plan.task.name == "translation" and asked.arm == "csr"
+    assert asked.phase().data == "codeswitch"
     assert asked.phase("finetune").data == "task" and asked.backbone.kind == "small"
 
 

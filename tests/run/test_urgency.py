@@ -8,6 +8,7 @@ from configurations import changed
 from workflow_scripts.run import urgency
 from workflow_scripts.run.config import load
 from workflow_scripts.run.jobs import Job
+from workflow_scripts.tasks.plan import Plan
 
 
 def run(**changes):
@@ -33,7 +34,7 @@ def job(**wildcards):
     ],
 )
 def test_the_first_answer_needs_the_baseline_and_an_arm_that_is_no_control(arms, first):
-    assert urgency.first_arms(run(arms=arms), "help-de-en") == first
+    assert urgency.first_arms(Plan(run(arms=arms), "help-de-en")) == first
 
 
 def test_an_experiment_that_only_trains_what_others_start_from_has_no_answer():
@@ -43,7 +44,7 @@ def test_an_experiment_that_only_trains_what_others_start_from_has_no_answer():
     raw["experiments"] |= {"after": {"like": "help-de-en", "backbone": "restored", "arms": ["finetune"]}}
     raw["experiments"]["help-de-en"]["arms"] = ["csr"]
     config = load(raw)
-    assert urgency.first_arms(config, "help-de-en") == [] and urgency.first_arms(config, "after") == ["finetune"]
+    assert urgency.first_arms(Plan(config, "help-de-en")) == [] and urgency.first_arms(Plan(config, "after")) == ["finetune"]
     assert urgency.of_training(Job(config, job(arm="csr"))) == urgency.TRAINING
 
 

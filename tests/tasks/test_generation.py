@@ -16,7 +16,8 @@ from workflow_scripts.run.config import load
 from workflow_scripts.run.jobs import Job
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.entry import task_of
-from workflow_scripts.tasks.generation import decode, sides
+from workflow_scripts.tasks.generation import decode, sides, training_text
+from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.text.files import read_lines
 
 
@@ -87,8 +88,10 @@ def test_each_test_set_has_its_own_languages():
     assert arms.target(Job(config, told)) == "de" and arms.direction(Job(config, told)) == ["en"]
     for name in config.run.experiments:
         task = task_of(config.experiments[name])
-        assert task.languages(config, name) == ["en", "de"] and task.answers == "text" and task.text == "labelled"
-        assert {path.rpartition(".")[2] for path in task.training_text(config, name)} == ({"en"} if name == "questions" else {"en", "de"})
+        assert task.languages(Plan(config, name)) == ["en", "de"] and task.answers == "text" and task.text == "labelled"
+        assert {path.rpartition(".")[2] for path in task.training_text(Plan(config, name))} == (
+            {"en"} if name == "questions" else {"en", "de"}
+        )
     settings = config.experiments["questions"]
     assert (
         settings.scores.metrics == ["BLEU", "ROUGE-L", "METEOR"] and settings.scores.lowercase and settings.training.dev_metric == "ROUGE-L"
@@ -113,7 +116,7 @@ def test_a_phase_may_learn_from_translations_of_texts_and_targets(by, target):
     w = SimpleNamespace(experiment="questions", arm="all", seed="1")
     assert arms.more_text(Job(config, w)) == {"more_sources": [f"{part}.source.de"], "more_targets": [f"{part}.target.{code}"]}
     assert arms.task_flags(Job(config, w)) == ["--more-languages", "de", "--more-target-languages", code]
-    assert f"{part}.source.de" in task_of(config.experiments["questions"]).training_text(config, "questions")
+    assert f"{part}.source.de" in training_text(Plan(config, "questions"))
     w.arm = "finetune"
     assert arms.more_text(Job(config, w)) == {} and arms.task_flags(Job(config, w)) == []
 
@@ -122,7 +125,7 @@ def test_words_are_switched_by_a_lexicon_that_is_learnt_elsewhere():
     given = raw()
     given["lexicons"]["wiktionary"] = {"corpus": "help", "mapping": {"mode": "unsupervised"}}
     config = load(given)
-    folders = task_of(config.experiments["questions"]).lexicons(config, "questions")
+    folders = Plan(config, "questions").task.lexicons(Plan(config, "questions"))
     assert folders == ["results/lexicons/help.de-en/wiktionary"]
     asked = SimpleNamespace(experiment="questions", noise="codeswitch")
     assert bridges.given_lexicon(Job(config, asked)) == ["results/lexicons/help.de-en/wiktionary/en-de.tsv"]

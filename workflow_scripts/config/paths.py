@@ -67,11 +67,6 @@ def labelled_sides(config: Config, labelled: str, part: str) -> list[tuple[str, 
     return [(f"{folder}.source.{source}", source), (f"{folder}.target.{target}", target)]
 
 
-def aligned_parts(config: Config, aligned: str) -> list[str]:
-    """The parts of a text for retrieval: its test sets, and their dev text."""
-    return list(config.aligned[aligned].parts())
-
-
 def aligned_file(aligned: str, part: str, suffix: str) -> str:
     """A part of a text for retrieval: its `source` or `target` sentences, its `gold` pairs, or its report (`json`)."""
     return f"{aligned_folder(aligned)}/{part}.{suffix}"

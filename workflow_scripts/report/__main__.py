@@ -43,6 +43,7 @@ from workflow_scripts.run.config import read
 from workflow_scripts.run.lines import with_seeds
 from workflow_scripts.stage import InputError, atomic, run
 from workflow_scripts.tasks.entry import task_of
+from workflow_scripts.tasks.plan import plans_of_run
 from workflow_scripts.text.languages import language
 
 SCORES_HEADER = ("experiment", "task", "corpus", "testset", "direction", "arm", "seed", "metric", "value", "signature", "low", "high", "p")
@@ -96,7 +97,7 @@ def write_report(
 
     Of a run that is not finished, `so_far` says what is there and what is not; parts that lack a file are then awaited, not failed.
     """
-    studies = [configured(results, name, settings) for name in settings.run.experiments]
+    studies = [configured(results, plan) for plan in plans_of_run(settings)]
     studies = [so_far.of(each) for each in studies] if so_far else studies
     sections = [section(each) for each in studies]
     if all(part["failed"].keys() == part["titles"].keys() for part in sections):

@@ -35,7 +35,7 @@ from workflow_scripts.run import report_inputs
 from workflow_scripts.run.config import read
 from workflow_scripts.run.lines import LOG
 from workflow_scripts.stage import ROOT, InputError, atomic, processor, provenance, run
-from workflow_scripts.tasks.entry import task_of
+from workflow_scripts.tasks.plan import plans_of_run
 
 MANIFEST = "pack.json"
 """The file of a pack that says what is in it."""
@@ -157,7 +157,7 @@ def _part(name: str, path: Path) -> bytes | None:
 
 def _of_dictionaries(results: Path, config: Config) -> dict[str, bytes]:
     """Name of each given dictionary in the pack → the part of it of which the page shows some."""
-    studies = (configured(results, name, config) for name in config.run.experiments)
+    studies = (configured(results, plan) for plan in plans_of_run(config))
     found = (part for study in studies for part in shown_of_dictionaries(study).items())
     return {f"results/{path.relative_to(results).as_posix()}": content for path, content in found}
 
@@ -299,8 +299,7 @@ def compute(results: Path, config: Config) -> None:
 
 def _of_texts(results: Path, config: Config) -> list[Study]:
     """The experiments whose test sets are answered with text."""
-    names = [name for name in config.run.experiments if task_of(config.experiments[name]).answers == "text"]
-    return [configured(results, name, config) for name in names]
+    return [configured(results, plan) for plan in plans_of_run(config) if plan.task.answers == "text"]
 
 
 def difference(name: str, packed: list[str], made: str) -> str:

@@ -16,6 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from workflow_scripts.config import paths
 from workflow_scripts.config.configuration import Config
 from workflow_scripts.evidence import significance
 from workflow_scripts.report.__main__ import write_report
@@ -24,8 +25,7 @@ from workflow_scripts.report.tested import compute_tests
 from workflow_scripts.run.config import read
 from workflow_scripts.run.urgency import first_arms
 from workflow_scripts.stage import InputError, read_json, run, write_json
-from workflow_scripts.tasks.entry import task_of
-from workflow_scripts.tasks.experiment import arms_of, seeds_of, trains
+from workflow_scripts.tasks.plan import Plan, plans_of_run
 
 RESAMPLES = 2000
 """At most so many resamples of the tests."""
@@ -42,13 +42,12 @@ def main(results: Path, html: Path | None = None, *, state: Path | None = None, 
     shown = of_what_is_there(results, config, {(name, arm) for name, arm in said["missing"]})
     if not shown.run.experiments:
         raise InputError(f"{results}: no arm has its scores yet; the page can be made when the baseline has them")
-    all_arms = {name: arms_of(config, config.experiments[name]) for name in config.run.experiments}
-    there = {name: arms_of(shown, shown.experiments[name]) for name in shown.run.experiments}
+    all_arms, there = ({plan.name: plan.arms for plan in plans_of_run(each)} for each in (config, shown))
     missing = {name: lacking for name, arms in all_arms.items() if (lacking := [arm for arm in arms if arm not in there.get(name, [])])}
     with tempfile.TemporaryDirectory() as scratch:
         so_far = SoFar(Path(scratch), missing, said["doing"], said["left"], f"{datetime.now():%H:%M}")
-        for name in shown.run.experiments:
-            study, tests = configured(results, name, shown), so_far.tests / name
+        for plan in plans_of_run(shown):
+            study, tests = configured(results, plan), so_far.tests / plan.name
             if study.labelled:
                 write_json(tests / "significance.json", {"pairs": [], "covers": {"seeds": significance.COVERS["seed"]}})
             else:
@@ -65,22 +64,21 @@ def of_what_is_there(results: Path, config: Config, missing: set[tuple[str, str]
     shown.run.transfer, shown.run.analyses = None, []
     arms: dict[str, list[str]] = {}
     seeds: dict[str, list[int]] = {}
-    for name in config.run.experiments:
-        chosen = config.experiments[name]
-        if not trains(chosen):
+    for plan in plans_of_run(config):
+        if not plan.trains:
             continue
         there = {
             (arm, seed)
-            for arm in arms_of(config, chosen)
-            for seed in seeds_of(config, chosen)
-            if (name, arm) not in missing and has_scores(results, config, name, arm, seed)
+            for arm in plan.arms
+            for seed in plan.seeds
+            if (plan.name, arm) not in missing and has_scores(results, plan, arm, seed)
         }
-        baseline, *others = first_arms(config, name)
-        with_both = [seed for seed in seeds_of(config, chosen) if {(arm, seed) for arm in (baseline, *others)} <= there]
-        shared = with_both or [seed for seed in seeds_of(config, chosen) if (baseline, seed) in there]
+        baseline, *others = first_arms(plan)
+        with_both = [seed for seed in plan.seeds if {(arm, seed) for arm in (baseline, *others)} <= there]
+        shared = with_both or [seed for seed in plan.seeds if (baseline, seed) in there]
         if shared:
-            seeds[name] = shared
-            arms[name] = [arm for arm in arms_of(config, chosen) if {(arm, seed) for seed in shared} <= there]
+            seeds[plan.name] = shared
+            arms[plan.name] = [arm for arm in plan.arms if {(arm, seed) for seed in shared} <= there]
     shown.run.experiments = list(arms)
     shown.run.arms = [arm for arm in config.run.arms if any(arm in some for some in arms.values())]
     # an experiment may lack an arm that another has
@@ -91,10 +89,10 @@ def of_what_is_there(results: Path, config: Config, missing: set[tuple[str, str]
     return shown
 
 
-def has_scores(results: Path, config: Config, name: str, arm: str, seed: int) -> bool:
+def has_scores(results: Path, plan: Plan, arm: str, seed: int) -> bool:
     """Whether all scores of an arm's run are there."""
-    files = task_of(config.experiments[name]).results(config, name)
-    mine = [file for file in files if f"/{name}/{arm}/seed{seed}/" in file and file.endswith((".scores.json", "/predictions"))]
+    run = f"{paths.run_folder(plan.name, arm, seed)}/"
+    mine = [file for file in plan.task.results(plan) if file.startswith(run) and file.endswith((".scores.json", "/predictions"))]
     return bool(mine) and all(under(results, file).exists() for file in mine)
 
 

@@ -9,14 +9,13 @@ from typing import Any
 from scipy import stats
 
 from workflow_scripts.config import paths
-from workflow_scripts.config.configuration import Config
 from workflow_scripts.config.phases import Phase
 from workflow_scripts.evidence.metric import decimals
 from workflow_scripts.evidence.scores import leading
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import crosslingual
-from workflow_scripts.tasks.entry import task_of
-from workflow_scripts.tasks.experiment import arm_phases, arms_of, backbone_of, chain, lexicons_used, phase_training, seeds_of
+from workflow_scripts.tasks.experiment import chain, phase_training
+from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.tasks.translation import learnt_sources, lexicon_folder, zero_shot_tests
 from workflow_scripts.text.aligned import Aligned
 from workflow_scripts.text.labelled import Labelled
@@ -205,72 +204,67 @@ class SoFar:
         return replace(study, tests=self.tests / study.name)
 
 
-def configured(results: Path, name: str, settings: Config) -> Study:
-    """The study of the experiment `name`."""
-    return READERS[task_of(settings.experiments[name]).text](results, name, settings)
+def configured(results: Path, plan: Plan) -> Study:
+    """The study of an experiment."""
+    return READERS[plan.task.text](results, plan)
 
 
-def _of_parallel_text(results: Path, name: str, settings: Config) -> Study:
-    chosen = settings.experiments[name]
-    used = lexicons_used(settings, chosen)
-    lexicons = {lexicon: under(results, lexicon_folder(settings, name, lexicon)) for lexicon in used}
-    others = {test: settings.experiments[test.partition("@")[0]] for test in zero_shot_tests(settings, name)}
+def _of_parallel_text(results: Path, plan: Plan) -> Study:
+    lexicons = {lexicon: under(results, lexicon_folder(plan, lexicon)) for lexicon in plan.lexicons}
+    others = _zero_shot(plan)
     return Study(
-        source=chosen.source,
-        target=chosen.target,
-        languages=settings.corpora[chosen.corpus].languages,
-        testsets=list(settings.corpora[chosen.corpus].test),
-        learnt_sources=learnt_sources(settings, name),
-        zero_shot={test: other.source for test, other in others.items()},
-        zero_shot_corpora={test: under(results, paths.corpus_folder(settings, other.corpus)) for test, other in others.items()},
-        lowercased=_lowercased(name, settings),
-        tested_on=_tested_on(settings, name),
-        corpus=under(results, paths.corpus_folder(settings, chosen.corpus)),
-        lexicon=lexicons.pop(used[0]) if used else None,
+        source=plan.settings.source,
+        target=plan.settings.target,
+        languages=plan.text.languages,
+        testsets=list(plan.text.test),
+        learnt_sources=learnt_sources(plan),
+        zero_shot={test: other.settings.source for test, other in others.items()},
+        zero_shot_corpora={test: under(results, paths.corpus_folder(plan.config, other.corpus)) for test, other in others.items()},
+        lowercased=[test for test, own in {**dict.fromkeys(plan.text.test, plan), **others}.items() if own.text.lowercase],
+        tested_on=_tested_on(plan),
+        corpus=under(results, paths.corpus_folder(plan.config, plan.corpus)),
+        lexicon=lexicons.pop(plan.lexicons[0]) if plan.lexicons else None,
         other_lexicons=lexicons,
-        **_of_any_text(results, name, settings),
+        **_of_any_text(results, plan),
     )
 
 
-def _of_labelled_text(results: Path, name: str, settings: Config) -> Study:
-    chosen = settings.experiments[name]
-    labelled = settings.labelled[chosen.corpus]
-    writes = task_of(chosen).answers == "text"
-    given = crosslingual.given_lexicons(settings, name)
+def _of_labelled_text(results: Path, plan: Plan) -> Study:
+    labelled, writes = plan.text, plan.task.answers == "text"
+    given = crosslingual.given_lexicons(plan)
     return Study(
         source=labelled.language,
         target=labelled.language_of_targets("train") if writes else labelled.language,
-        languages=crosslingual.trained_languages(settings, name),
+        languages=plan.trained_languages,
         testsets=list(labelled.test),
         zero_shot={},
         lowercased=list(labelled.test) if labelled.lowercase else [],
         tested_on={testset: text_of(source if source.file else labelled.train, source) for testset, source in labelled.test.items()},
-        corpus=under(results, paths.labelled_folder(chosen.corpus)),
-        lexicon=results / "lexicons" / chosen.corpus if given else None,
+        corpus=under(results, paths.labelled_folder(plan.corpus)),
+        lexicon=results / "lexicons" / plan.corpus if given else None,
         other_lexicons={},
         labelled=None if writes else labelled,
         generated=labelled if writes else None,
         dictionaries={_called(used, pair, labelled.language): under(results, folder) for (used, pair), folder in given.items()},
-        **_of_any_text(results, name, settings),
+        **_of_any_text(results, plan),
     )
 
 
-def _of_aligned_text(results: Path, name: str, settings: Config) -> Study:
-    chosen = settings.experiments[name]
-    aligned = settings.aligned[chosen.corpus]
+def _of_aligned_text(results: Path, plan: Plan) -> Study:
+    aligned = plan.text
     return Study(
         source=aligned.language,
         target=aligned.language,
-        languages=task_of(chosen).languages(settings, name),
+        languages=plan.languages,
         testsets=list(aligned.test),
         zero_shot={},
         lowercased=[],
         tested_on={testset: text_of(source) for testset, source in aligned.test.items()},
-        corpus=under(results, paths.aligned_folder(chosen.corpus)),
+        corpus=under(results, paths.aligned_folder(plan.corpus)),
         lexicon=None,
         other_lexicons={},
         labelled=aligned,
-        **_of_any_text(results, name, settings),
+        **_of_any_text(results, plan),
     )
 
 
@@ -279,32 +273,31 @@ def _called(lexicon: str, pair: str, code: str) -> str:
     return f"{lexicon}, {code}-{(set(pair.split('-')) - {code}).pop()}"
 
 
-def _of_any_text(results: Path, name: str, settings: Config) -> dict[str, Any]:
-    chosen = settings.experiments[name]
+def _of_any_text(results: Path, plan: Plan) -> dict[str, Any]:
     return {
-        "name": name,
-        "settings": chosen,
-        "corpus_name": chosen.corpus,
-        "arms": {arm: arm_phases(settings, chosen, arm) for arm in arms_of(settings, chosen)},
-        "seeds": seeds_of(settings, chosen),
-        "run": under(results, paths.experiment_folder(name)),
-        "tests": under(results, paths.experiment_folder(name)),
-        "backbones": {arm: backbone_of(settings, chosen, arm) for arm in arms_of(settings, chosen)},
-        "noised": under(results, paths.noised_text(name)),
-        "pretraining": {arm: pretraining_tokens(settings, chosen, arm) for arm in arms_of(settings, chosen)},
+        "name": plan.name,
+        "settings": plan.settings,
+        "corpus_name": plan.corpus,
+        "arms": {arm: plan.phases_of(arm) for arm in plan.arms},
+        "seeds": plan.seeds,
+        "run": under(results, plan.folder),
+        "tests": under(results, plan.folder),
+        "backbones": {arm: plan.backbone_of(arm) for arm in plan.arms},
+        "noised": under(results, paths.noised_text(plan.name)),
+        "pretraining": {arm: pretraining_tokens(plan, arm) for arm in plan.arms},
     }
 
 
-def pretraining_tokens(settings: Config, chosen: Any, arm: str) -> int:
+def pretraining_tokens(plan: Plan, arm: str) -> int:
     """Updates × tokens per update of all backbones that an arm is made from, as far as they are trained here."""
-    links = [settings.backbones[link] for link in chain(settings, backbone_of(settings, chosen, arm))]
+    links = [plan.config.backbones[link] for link in chain(plan.config, plan.backbone_of(arm))]
     before = sum(block.training.updates * block.training.batch_tokens for link in links if (block := link.pretraining))
     for model in (link.arm for link in links):
         if model:
-            other = settings.experiments[model.experiment]
-            phases = arm_phases(settings, other, model.arm)
+            other = plan.other(model.experiment)
+            phases = other.phases_of(model.arm)
             learnt = phases[: [phase.name for phase in phases].index(model.phase) + 1]
-            before += sum(phase.updates * phase_training(other, phase).batch_tokens for phase in learnt if phase.updates)
+            before += sum(phase.updates * phase_training(other.settings, phase).batch_tokens for phase in learnt if phase.updates)
     return before
 
 
@@ -317,23 +310,17 @@ def under(results: Path, path: str) -> Path:
     return results / Path(path).relative_to("results")
 
 
-def _lowercased(name: str, settings: Config) -> list[str]:
-    own = {testset: name for testset in settings.corpora[settings.experiments[name].corpus].test}
-    others = {test: test.partition("@")[0] for test in zero_shot_tests(settings, name)}
-    return [test for test, of in {**own, **others}.items() if settings.corpora[settings.experiments[of].corpus].lowercase]
+def _zero_shot(plan: Plan) -> dict[str, Plan]:
+    """The test sets of other experiments that its arms translate, each with its experiment."""
+    return {test: plan.other(test.partition("@")[0]) for test in zero_shot_tests(plan)}
 
 
-def _tested_on(settings: Config, name: str) -> dict[str, str]:
-    chosen = settings.experiments[name]
-    tests = {testset: (chosen.corpus, testset) for testset in settings.corpora[chosen.corpus].test}
-    for test in zero_shot_tests(settings, name):
-        other, _, testset = test.partition("@")
-        tests[test] = settings.experiments[other].corpus, testset
+def _tested_on(plan: Plan) -> dict[str, str]:
     read = {}
-    for test, (corpus, testset) in tests.items():
-        source = settings.corpora[corpus].test[testset]
-        read[test] = text_of(settings.corpora[corpus].train, source) if source.held_out else text_of(source)
-    return read | {"": joined_names([*chosen.representation.text.values()])}
+    for test, own in {**dict.fromkeys(plan.text.test, plan), **_zero_shot(plan)}.items():
+        source = own.text.test[test.rpartition("@")[2]]
+        read[test] = text_of(own.text.train, source) if source.held_out else text_of(source)
+    return read | {"": joined_names([*plan.settings.representation.text.values()])}
 
 
 def text_of(source: Any, part: Any = None) -> str:

@@ -21,6 +21,7 @@ from workflow_scripts.report.published import other_conditions
 from workflow_scripts.report.study import Study, configured, spread, summary, under
 from workflow_scripts.run import transfer_comparisons
 from workflow_scripts.stage import InputError
+from workflow_scripts.tasks.plan import Plan
 
 HEADER = (
     *("task", "corpus", "testset", "language", "model", "metric", "value", "sd", "seeds"),
@@ -36,14 +37,14 @@ def transfer(results: Path, config: Config) -> dict[str, Any]:
         return {}
     made: dict[str, Any] = {"base": base, "tasks": [], "failed": {}, "read": []}
     for group in transfer_comparisons.comparisons(config):
-        studies = {model: configured(results, name, config) for model, name in group.items()}
+        studies = {model: configured(results, Plan(config, name)) for model, name in group.items()}
         with _noted(made, group[base]):
             runs = {model: (study, study.baseline) for model, study in studies.items()}
             tests = studies[base].json(under(results, transfer_comparisons.result(group[base])))
             made["tasks"].append(task(base, runs, {model: model for model in group}, tests["pairs"], tests["covers"]["seeds"]))
         made["read"] += [path for study in studies.values() for path in study.read]
     for name, models in transfer_comparisons.retrievals(config).items():
-        study = configured(results, name, config)
+        study = configured(results, Plan(config, name))
         with _noted(made, name):
             tests = study.json(study.run / "significance.json")
             runs = {model: (study, called) for model, called in models.items()}

@@ -17,7 +17,8 @@ from workflow_scripts.models.family import DEFAULT_FAMILY
 from workflow_scripts.names import undefined
 from workflow_scripts.run.jobs import Job
 from workflow_scripts.stage import resource
-from workflow_scripts.tasks.experiment import backbone_of, chain, phases_of, seeds_of, trains
+from workflow_scripts.tasks.experiment import chain
+from workflow_scripts.tasks.plan import plans_of_run
 from workflow_scripts.text import labelled
 from workflow_scripts.text.languages import unknown_language
 from workflow_scripts.training.backbone import Backbone
@@ -29,11 +30,10 @@ from workflow_scripts.training.backbone import Backbone
 def models_of_arms(config: Config) -> dict[str, str]:
     """Every model that an arm of the run makes → the backbone that it starts from."""
     return {
-        f"{name}/{arm}/seed{seed}/{phase.name}": backbone_of(config, config.experiments[name], arm)
-        for name in config.run.experiments
-        if name in config.experiments and trains(config.experiments[name])
-        for arm, phase in phases_of(config, config.experiments[name])
-        for seed in seeds_of(config, config.experiments[name])
+        f"{plan.name}/{arm}/seed{seed}/{phase.name}": plan.backbone_of(arm)
+        for plan in plans_of_run(config)
+        for arm, phase in plan.phases
+        for seed in plan.seeds
     }
 
 

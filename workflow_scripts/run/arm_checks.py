@@ -12,8 +12,8 @@ from workflow_scripts.config.phases import Phase
 from workflow_scripts.names import undefined
 from workflow_scripts.run.explanations import explain
 from workflow_scripts.stage import InputError, own_settings
-from workflow_scripts.tasks.entry import task_of
-from workflow_scripts.tasks.experiment import backbone_of, experiments_needed, family_in, phases_of, training_adapter
+from workflow_scripts.tasks.experiment import experiments_needed, family_in, training_adapter
+from workflow_scripts.tasks.plan import Plan, plans_of_run
 from workflow_scripts.training.bitext import directions
 from workflow_scripts.training.objective import Objective
 from workflow_scripts.training.pretraining import objective_block, objective_for
@@ -131,17 +131,15 @@ def _phase_training_problems(where: str, phase: Phase) -> Iterator[str]:
 def _unequal_arms(config: Config) -> Iterator[str]:
     """All arms of an experiment must be trained for the same length; each disagreement is reported once."""
     told: set[str] = set()
-    for name in config.run.experiments:
-        if (experiment := config.experiments.get(name)) is None:
-            continue
-        arms = dict.fromkeys(arm for arm, _ in phases_of(config, experiment))
+    for plan in plans_of_run(config):
+        chains = {arm: plan.phases_of(arm) for arm, _ in plan.phases}
         # what trains nothing is compared with what does as a baseline
-        totals = {arm: _length(phases) for arm in arms if not (phases := config.arms[arm])[-1].untrained}
+        totals = {arm: _length(phases) for arm, phases in chains.items() if not phases[-1].untrained}
         if len(set(totals.values())) > 1 and str(totals) not in told:
             told.add(str(totals))
             yield (
                 "run.arms: all arms of an experiment need the same number of updates in all (of epochs, where the task counts those), "
-                f"or the comparison means nothing: {totals} of {name}"
+                f"or the comparison means nothing: {totals} of {plan.name}"
             )
 
 
@@ -158,53 +156,48 @@ def _length(phases: list[Phase]) -> str:
 
 def bridge_problems(config: Config) -> Iterator[str]:
     """Every line tells of an objective that does not fit the model or the text, or of a text that a phase cannot read."""
-    for name in experiments_needed(config):
-        experiment = config.experiments[name]
-        if experiment.corpus not in getattr(config, task_of(experiment).text):
-            continue  # which is told with the experiment
-        for arm, phase in phases_of(config, experiment):
+    for plan in experiments_needed(config):
+        for arm, phase in plan.phases if plan.text else ():  # of a text that is not there is told with the experiment
             if phase.bridge:
-                found = [*_text_problems(config, name, arm, phase)]
-                yield from found or _objective_problems(config, name, arm, phase)
+                found = [*_text_problems(plan, arm, phase)]
+                yield from found or _objective_problems(plan, arm, phase)
 
 
-def _text_problems(config: Config, name: str, arm: str, phase: Phase) -> Iterator[str]:
+def _text_problems(plan: Plan, arm: str, phase: Phase) -> Iterator[str]:
     """The text of a phase must be a corpus of sentences in languages of the experiment."""
     if not phase.text:
         return
-    where, task = f"arms.{arm}.text", task_of(config.experiments[name])
-    yield from undefined(where, phase.text, config.corpora)
-    if (corpus := config.corpora.get(phase.text)) is None:
+    where, trained = f"arms.{arm}.text", plan.trained_languages
+    yield from undefined(where, phase.text, plan.config.corpora)
+    if (corpus := plan.config.corpora.get(phase.text)) is None:
         return
     if corpus.documents:
         yield f"{where}: {phase.text!r} has documents; a corpus of sentences is needed"
-    trained = task.trained_languages(config, name)
     # lexicons switch the words of both sides of a parallel text, or those of the language of a text with labels
-    wanted = trained if phase.restores else task.languages(config, name)
+    wanted = trained if phase.restores else plan.languages
     shared = [code for code in corpus.languages if code in wanted]
     if (phase.restores and {*shared} != {*wanted}) or not shared:
         other = "; to read one of them alone, take an objective such as denoising" if shared else ""
         needed = " and ".join(trained) if phase.restores else f"one of {', '.join(wanted)}"
-        yield f"{where}: {phase.text!r} is in {' and '.join(corpus.languages)}; experiments.{name} needs {needed}{other}"
+        yield f"{where}: {phase.text!r} is in {' and '.join(corpus.languages)}; {plan.where} needs {needed}{other}"
 
 
-def _objective_problems(config: Config, name: str, arm: str, phase: Phase) -> Iterator[str]:
+def _objective_problems(plan: Plan, arm: str, phase: Phase) -> Iterator[str]:
     """An objective needs its text, in pairs or not, and a model of a family that it is for."""
     if not (entry := phase.learns):
         return
-    where, experiment = f"arms.{arm}", config.experiments[name]
-    own, known = task_of(experiment).text, task_of(experiment).languages(config, name)
-    corpus = config.corpora.get(phase.text or experiment.corpus) if phase.text or own == "corpora" else None
-    pair = [code for code in corpus.languages if code in known] if corpus else []
+    where = f"arms.{arm}"
+    corpus = plan.config.corpora.get(phase.text or plan.corpus) if phase.text or plan.task.text == "corpora" else None
+    pair = [code for code in corpus.languages if code in plan.languages] if corpus else []
     if entry.reads == "pairs" and len(pair) < 2:
-        yield f"{where}: {phase.data} learns from pairs of sentences in two languages of experiments.{name}; name a corpus of them (`text`)"
+        yield f"{where}: {phase.data} learns from pairs of sentences in two languages of {plan.where}; name a corpus of them (`text`)"
     elif "direction" in entry.keys:
         try:
             block = objective_block(entry, phase.objective)
             directions([pair], block.direction, block.pivot)
         except InputError as problem:
             yield f"{where}.objective: {problem}"
-    if family := family_in(config, backbone_of(config, experiment, arm)):
+    if family := family_in(plan.config, plan.backbone_of(arm)):
         try:
             objective_for(phase.data, registry.entry("family", family))
         except InputError as problem:

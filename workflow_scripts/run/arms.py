@@ -9,9 +9,8 @@ import dataclasses
 import json
 from typing import Any
 
-from workflow_scripts import plugins, registry
+from workflow_scripts import registry
 from workflow_scripts.config import paths
-from workflow_scripts.config.configuration import Config
 from workflow_scripts.config.phases import Phase
 from workflow_scripts.evidence.trivial import Kind
 from workflow_scripts.models.templates import Templates, plain
@@ -20,19 +19,15 @@ from workflow_scripts.run.jobs import Job, as_json, plugin_inputs, templates_of,
 from workflow_scripts.run.uses import backbones_used
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks import crosslingual, translation
-from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.tasks.experiment import (
     MoreText,
-    arm_phases,
-    arms_of,
-    backbone_of,
     generator_settings,
     grid_of,
     grid_points,
     head_settings,
     phase_training,
-    phases_of,
 )
+from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.training.generator import USUAL
 from workflow_scripts.training.settings import Training
 
@@ -42,35 +37,34 @@ from workflow_scripts.training.settings import Training
 
 def direction(job: Job) -> list[str]:
     """The languages that the experiment is trained in: source and target, or one."""
-    return job.task.trained_languages(job.config, job.name)
+    return job.plan.trained_languages
 
 
 def documents(job: Job) -> str:
     """The flag that tells a stage that its text is documents."""
-    return "--documents" if job.task.text == "corpora" and job.config.corpora[job.experiment.corpus].documents else ""
+    return "--documents" if job.plan.task.text == "corpora" and job.plan.text.documents else ""
 
 
 def testsets(job: Job) -> list[str]:
     """The experiment's own test sets."""
-    return list(getattr(job.config, job.task.text)[job.experiment.corpus].test)
+    return list(job.plan.text.test)
 
 
 def arms(job: Job) -> list[str]:
     """The names of the experiment's arms."""
-    return job.arms
+    return job.plan.arms
 
 
-def _side(config: Config, experiment: str, part: str, side: int) -> tuple[str, str]:
+def _side(plan: Plan, part: str, side: int) -> tuple[str, str]:
     """Source (0) or target (1) side of a part of an experiment's text, and its language."""
-    sides = task_of(config.experiments[experiment]).sides
-    if sides is None:
-        raise InputError(f"{experiment} has no text to write from, as its task answers no text")
-    return sides(config, experiment, part)[side]
+    if plan.task.sides is None:
+        raise InputError(f"{plan.name} has no text to write from, as its task answers no text")
+    return plan.task.sides(plan, part)[side]
 
 
 def trained_direction(job: Job) -> list[str]:
     """The language that the experiment is finetuned to read, and that to write."""
-    return [_side(job.config, job.name, "train", side)[1] for side in (0, 1)]
+    return [_side(job.plan, "train", side)[1] for side in (0, 1)]
 
 
 def target(job: Job) -> str:
@@ -80,74 +74,69 @@ def target(job: Job) -> str:
 
 def seeds(job: Job) -> list[int]:
     """The seeds that the experiment's arms are compared with."""
-    return job.seeds
+    return job.plan.seeds
 
 
 def of_arms(job: Job, file: str) -> list[str]:
     """A `file` (which may have wildcards) of the run of each arm with the wildcards' seed."""
-    return [f"{paths.run_folder(job.name, arm, job.w.seed)}/{file.format(**dict(job.w.items()))}" for arm in job.arms]
+    return [f"{paths.run_folder(job.plan.name, arm, job.w.seed)}/{file.format(**dict(job.w.items()))}" for arm in job.plan.arms]
 
 
 def of_runs(job: Job, file: str) -> list[str]:
     """A `file` (which may have wildcards) of each run of the experiment, arm by arm and seed by seed."""
     filled = file.format(**dict(job.w.items()))
-    return [f"{paths.run_folder(job.name, arm, seed)}/{filled}" for arm in job.arms for seed in job.seeds]
+    return [f"{paths.run_folder(job.plan.name, arm, seed)}/{filled}" for arm in job.plan.arms for seed in job.plan.seeds]
 
 
 def first_models(job: Job) -> list[str]:
     """The finetuned models of all arms, with the first seed."""
-    return [paths.trained_model(job.name, arm, job.seeds[0], "finetune") for arm in job.arms]
-
-
-def _first(job: Job) -> tuple[str, str]:
-    """The experiment, and the part that is its first test set."""
-    return job.name, f"test/{testsets(job)[0]}"
+    return [paths.trained_model(job.plan.name, arm, job.plan.seeds[0], "finetune") for arm in job.plan.arms]
 
 
 def first_test(job: Job, side: int) -> str:
     """Source (0) or target (1) side of the experiment's first test set."""
-    return _side(job.config, *_first(job), side)[0]
+    return _side(job.plan, f"test/{testsets(job)[0]}", side)[0]
 
 
 def first_direction(job: Job) -> list[str]:
     """Languages of the experiment's first test set: that of its texts, and that to write in."""
-    return [_side(job.config, *_first(job), side)[1] for side in (0, 1)]
+    return [_side(job.plan, f"test/{testsets(job)[0]}", side)[1] for side in (0, 1)]
 
 
 def scores_flags(job: Job) -> list[str]:
     """The flags that tell a stage how the experiment's texts are scored."""
-    scores = job.experiment.scores
+    scores = job.plan.settings.scores
     given = {"--metrics": scores.metrics, "--tokenize": [scores.tokenize], "--meteor-jar": [scores.meteor_jar]}
     return [part for flag, values in given.items() if all(values) for part in (flag, *values)]
 
 
 def lengths_flags(job: Job) -> list[str]:
     """How long the outputs of the experiment's models may be, in pieces, and how their length counts in the beam."""
-    decoding = job.experiment.decoding
+    decoding = job.plan.settings.decoding
     return [f"--{name.replace('_', '-')}={getattr(decoding, name)}" for name in ("max_length", "min_length", "length_penalty")]
 
 
 def comet_scores(job: Job) -> list[str]:
     """COMET's scores of all runs on a test set, where the experiment measures them."""
-    return of_runs(job, "{testset}.comet.json") if getattr(job.experiment, "comet", None) else []
+    return of_runs(job, "{testset}.comet.json") if getattr(job.plan.settings, "comet", None) else []
 
 
 def phase_settings(job: Job, name: str | None = None) -> str:
     """The training settings of a phase, as JSON; what is chosen from a grid comes with `--choice`."""
-    return as_json(phase_training(job.experiment, job.phase(name), job.point))
+    return as_json(phase_training(job.plan.settings, job.phase(name), job.point))
 
 
 def phase_plugins(job: Job, name: str | None = None) -> dict[str, list[str]]:
     """The files of the plugins that a phase's adapter and its objective come from; what comes from none reads none."""
     phase = job.phase(name)
-    chosen = phase_training(job.experiment, phase, job.point).adapter
+    chosen = phase_training(job.plan.settings, phase, job.point).adapter
     return plugin_inputs(registry.entry("adapter", chosen["kind"]) if chosen else None, phase.learns)
 
 
 def task_flags(job: Job) -> list[str]:
     """The flags of a task phase that has a generator or templates of its own, switches its source's words, learns from more text, or trains
     nothing; else none."""
-    experiment, phase = job.experiment, job.phase("finetune")
+    experiment, phase = job.plan.settings, job.phase("finetune")
     given = templates_flag(job)
     if phase.untrained:
         given += ["--shots", str(phase.shots)]
@@ -170,7 +159,7 @@ def phase_flags(job: Job) -> list[str]:
 
 def templates_flag(job: Job) -> list[str]:
     """The flag that says how a model is asked, where that is not as usual."""
-    used = templates_of(job.experiment)
+    used = templates_of(job.plan)
     return [] if used in (None, Templates()) else ["--templates", json.dumps(plain(used), ensure_ascii=False)]
 
 
@@ -181,15 +170,13 @@ def generator_plugin(job: Job) -> dict[str, list[str]]:
 
 def writing_plugin(job: Job) -> dict[str, list[str]]:
     """The files of the plugins that decoding uses; what comes from none reads none."""
-    experiment = job.experiment
-    return writing_plugins(experiment.decoding, arm_phases(job.config, experiment, job.arm))
+    return writing_plugins(job.plan.settings.decoding, job.plan.phases_of(job.arm))
 
 
 def speed_plugin(job: Job) -> dict[str, list[str]]:
     """The files of the plugins that the measurement of speed uses: those of generators, and of engines that search with a beam."""
-    phases = phases_of(job.config, job.experiment)
     engines = [engine for engine in registry.entries("engine").values() if engine.ranks]
-    return plugin_inputs(*(phase.writes for _, phase in phases if not phase.bridge), *engines)
+    return plugin_inputs(*(phase.writes for _, phase in job.plan.phases if not phase.bridge), *engines)
 
 
 def more_text(job: Job) -> dict[str, list[str]]:
@@ -199,8 +186,8 @@ def more_text(job: Job) -> dict[str, list[str]]:
 
 
 def _more_text(job: Job) -> list[MoreText]:
-    more = job.task.more_text
-    return more(job.config, job.name, job.phase("finetune")) if more else []
+    more = job.plan.task.more_text
+    return more(job.plan, job.phase("finetune")) if more else []
 
 
 def switching_lexicon(job: Job) -> dict[str, str]:
@@ -209,14 +196,14 @@ def switching_lexicon(job: Job) -> dict[str, str]:
     if phase.switch is None:
         return {}
     source, target = direction(job)
-    return {"lexicon": f"{translation.lexicon_folder(job.config, job.name, phase.lexicon)}/{source}-{target}.tsv"}
+    return {"lexicon": f"{translation.lexicon_folder(job.plan, phase.lexicon)}/{source}-{target}.tsv"}
 
 
 def grid_choice(job: Job) -> dict[str, str]:
     """What was chosen for an arm, where there is a grid."""
-    if job.point is not None or not grid_of(job.experiment):
+    if job.point is not None or not grid_of(job.plan.settings):
         return {}
-    return {"choice": f"{paths.experiment_folder(job.name)}/{job.w.arm}/choice.json"}
+    return {"choice": f"{paths.experiment_folder(job.plan.name)}/{job.w.arm}/choice.json"}
 
 
 def keep_diverged(job: Job) -> str:
@@ -226,18 +213,18 @@ def keep_diverged(job: Job) -> str:
 
 def grid_reports(job: Job) -> list[str]:
     """What the training of each point of the grid says."""
-    points = range(len(grid_points(job.experiment)))
-    runs = [paths.run_folder(job.name, f"{job.w.arm}.grid{point}", job.seeds[0]) for point in points]
+    points = range(len(grid_points(job.plan.settings)))
+    runs = [paths.run_folder(job.plan.name, f"{job.w.arm}.grid{point}", job.plan.seeds[0]) for point in points]
     return [f"{run}/finetune/training.json" for run in runs]
 
 
 def phase_start(job: Job, name: str | None = None) -> str:
     """The model that a phase starts from: the phase before, or the backbone."""
-    experiment, phase = job.experiment, job.phase(name)
-    before = job.config.arms[job.arm][: phase.place[0]]
+    phase = job.phase(name)
+    before = job.plan.phases_of(job.arm)[: phase.place[0]]
     if before and phase.start == "previous":
-        return paths.trained_model(job.name, _arm_with(before, job), job.w.seed, before[-1].name)
-    return paths.backbone_model(backbone_of(job.config, experiment, job.arm))
+        return paths.trained_model(job.plan.name, _arm_with(before, job), job.w.seed, before[-1].name)
+    return paths.backbone_model(job.plan.backbone_of(job.arm))
 
 
 def _arm_with(before: list[Phase], job: Job) -> str:
@@ -246,9 +233,9 @@ def _arm_with(before: list[Phase], job: Job) -> str:
         return job.w.arm
 
     def trained(point: dict[str, Any]) -> list[Training]:
-        return [phase_training(job.experiment, phase, point) for phase in before]
+        return [phase_training(job.plan.settings, phase, point) for phase in before]
 
-    same = [trained(point) == trained(job.point) for point in grid_points(job.experiment)]
+    same = [trained(point) == trained(job.point) for point in grid_points(job.plan.settings)]
     return f"{job.arm}.grid{same.index(True)}"
 
 
@@ -257,57 +244,57 @@ def from_scratch(job: Job, name: str | None = None) -> str:
     return "--from-scratch" if job.phase(name).start == "scratch" else ""
 
 
-def trained_arms(config: Config, name: str) -> list[str]:
+def trained_arms(plan: Plan) -> list[str]:
     """The arms of an experiment that the run trains: those that it compares, and those whose models are backbones."""
-    compared = arms_of(config, config.experiments[name]) if name in config.run.experiments else []
-    models = [block.arm for block in (config.backbones[used] for used in backbones_used(config)) if block.arm]
-    return list(dict.fromkeys([*compared, *(model.arm for model in models if model.experiment == name)]))
+    compared = plan.arms if plan.name in plan.config.run.experiments else []
+    models = [block.arm for block in (plan.config.backbones[used] for used in backbones_used(plan.config)) if block.arm]
+    return list(dict.fromkeys([*compared, *(model.arm for model in models if model.experiment == plan.name)]))
 
 
 def experiment_text(job: Job, part: str, side: int) -> str:
     """Source (0) or target (1) side of a part of the experiment's text."""
-    return _side(job.config, job.name, part, side)[0]
+    return _side(job.plan, part, side)[0]
 
 
-def _tested(job: Job) -> tuple[str, str]:
+def _tested(job: Job) -> tuple[Plan, str]:
     """The experiment that a test set is of, and its part there: `{other}@{testset}` is another's, translated without training for it."""
     other, _, name = job.w.testset.rpartition("@")
-    return other or job.name, f"test/{name}"
+    return job.plan.other(other) if other else job.plan, f"test/{name}"
 
 
 def test_direction(job: Job) -> list[str]:
     """Languages of a test set: that of its texts, and that to write in."""
-    return [_side(job.config, *_tested(job), side)[1] for side in (0, 1)]
+    return [_side(*_tested(job), side)[1] for side in (0, 1)]
 
 
 def learnt_source(job: Job) -> list[str]:
     """The flag with the language that a model learnt from, for the test set of another experiment, whose language it may not know."""
-    return ["--learnt-from", job.experiment.source] if "@" in job.w.testset else []
+    return ["--learnt-from", job.plan.settings.source] if "@" in job.w.testset else []
 
 
 def test_text(job: Job, side: int) -> str:
     """Source (0) or target (1) side of a test set."""
-    return _side(job.config, *_tested(job), side)[0]
+    return _side(*_tested(job), side)[0]
 
 
 def trivial_kind(job: Job) -> Kind:
     """The trivial baseline of the experiment's task: a copy of the source, or its first sentence."""
-    return job.task.trivial
+    return job.plan.task.trivial
 
 
 def tested_texts(job: Job) -> list[str]:
     """The source sides of all test sets of the experiment."""
-    return [_side(job.config, job.name, f"test/{name}", 0)[0] for name in testsets(job)]
+    return [_side(job.plan, f"test/{name}", 0)[0] for name in testsets(job)]
 
 
 def tested_directions(job: Job, side: int) -> list[str]:
     """The languages that all test sets of the experiment are in (0), or are to be answered in (1)."""
-    return [_side(job.config, job.name, f"test/{name}", side)[1] for name in testsets(job)]
+    return [_side(job.plan, f"test/{name}", side)[1] for name in testsets(job)]
 
 
 def unaligned_text(job: Job) -> list[str]:
     """More text in the two languages, not parallel, to measure the distance of the language means on."""
-    text = job.experiment.representation.text
+    text = job.plan.settings.representation.text
     return [resource(text[code]) for code in direction(job)] if text else []
 
 
@@ -317,7 +304,7 @@ def unaligned_text(job: Job) -> list[str]:
 
 def labelled_file(job: Job, part: str, suffix: str = "") -> str:
     """A part of the text that the experiment is trained and tested on."""
-    return paths.labelled_file(job.config, job.experiment.corpus, part, suffix)
+    return paths.labelled_file(job.config, job.plan.corpus, part, suffix)
 
 
 def tested_examples(job: Job) -> list[str]:
@@ -327,19 +314,18 @@ def tested_examples(job: Job) -> list[str]:
 
 def tested_languages(job: Job) -> list[str]:
     """The languages of all test sets of the experiment."""
-    corpus = job.experiment.corpus
-    return [paths.labelled_language(job.config, corpus, f"test/{name}") for name in testsets(job)]
+    return crosslingual.tested_languages(job.plan)
 
 
 def switched_while_finetuning(job: Job) -> dict[str, list[str]]:
     """The lexicons by which the finetuning text is switched, if it is."""
-    lexicon = job.phase("finetune").lexicon or job.experiment.lexicon
-    return {"lexicons": crosslingual.lexicon_files(job.config, job.name, lexicon)} if _switching(job) else {}
+    lexicon = job.phase("finetune").lexicon or job.plan.settings.lexicon
+    return {"lexicons": crosslingual.lexicon_files(job.plan, lexicon)} if _switching(job) else {}
 
 
 def _switching(job: Job) -> CodeSwitch | None:
     """How words of the finetuning text are switched: as the arm says (`switch`), or else the experiment; None where they are not."""
-    share, own = job.phase("finetune").switch, job.experiment.codeswitch
+    share, own = job.phase("finetune").switch, job.plan.settings.codeswitch
     if share is not None:
         return dataclasses.replace(own, noise=dataclasses.replace(own.noise, rate=share))
     return own if getattr(_head(job), "switch_while_finetuning", False) else None
@@ -347,7 +333,7 @@ def _switching(job: Job) -> CodeSwitch | None:
 
 def _head(job: Job) -> Any:
     """The settings of finetuning of the experiment."""
-    experiment = job.experiment
+    experiment = job.plan.settings
     return getattr(experiment, experiment.head)
 
 
@@ -358,55 +344,45 @@ def head_block(job: Job) -> str:
 
 def task_plugin(job: Job) -> dict[str, list[str]]:
     """The files of the plugin that the experiment's task comes from; what comes from none reads none."""
-    files = plugins.files_of(job.task)
-    return {"plugin": files} if files else {}
+    return plugin_inputs(job.plan.task)
 
 
 def scoring_plugins(job: Job) -> dict[str, list[str]]:
     """The files of the plugins that the experiment's task and metrics come from; what comes from none reads none."""
-    experiment = job.experiment
-    files = plugins.files_of(task_of(experiment), *(registry.entry("label_metric", each) for each in experiment.metrics))
-    return {"plugin": files} if files else {}
+    return plugin_inputs(job.plan.task, *(registry.entry("label_metric", each) for each in job.plan.settings.metrics))
 
 
 def learnt_by_the_baseline(job: Job) -> dict[str, str]:
     """The training text, where the trivial baseline of the experiment's task learns from it."""
-    task: Any = job.task
-    return {"train": labelled_file(job, "train", ".tsv")} if task.baseline_learns else {}
+    return {"train": labelled_file(job, "train", ".tsv")} if job.plan.task.baseline_learns else {}
 
 
 def label_flags(job: Job) -> list[str]:
     """The flag with all labels, where the experiment's text has a list of them, and that with the metrics of plugins."""
-    experiment = job.experiment
-    task: Any = task_of(experiment)
-    labels = ["--labels", *job.config.labelled[experiment.corpus].labels] if task.named else []
-    return [*labels, *(["--metrics", *experiment.metrics] if experiment.metrics else [])]
+    labels = ["--labels", *job.plan.text.labels] if job.plan.task.named else []
+    return [*labels, *(["--metrics", *metrics] if (metrics := job.plan.settings.metrics) else [])]
 
 
 def finetuning_text(job: Job, part: str) -> list[str]:
     """The tables that a head learns from (`train`), or that early stopping goes by (`dev`); that in the text's language comes first."""
-    corpus = job.experiment.corpus
-    return [paths.labelled_file(job.config, corpus, each, ".tsv") for each in (part, *_more_parts(job, part))]
+    return [labelled_file(job, each, ".tsv") for each in (part, *_more_parts(job, part))]
 
 
 def _more_parts(job: Job, part: str) -> list[str]:
     if part == "train":
-        return crosslingual.translated_parts(job.config, job.name, job.phase("finetune"))
-    return crosslingual.selecting_parts(job.config, job.name)
+        return crosslingual.translated_parts(job.plan, job.phase("finetune"))
+    return crosslingual.selecting_parts(job.plan)
 
 
 def finetuning_settings(job: Job) -> str:
     """What the finetuning of a head is told, as JSON: languages, epochs, labels, and its settings, with those of a point of the grid."""
-    experiment, point = job.experiment, job.point or {}
-    task: Any = task_of(experiment)
-    corpus, chosen = experiment.corpus, dataclasses.asdict(head_settings(experiment, point))
-    languages = {
-        f"more_{part}": [paths.labelled_language(job.config, corpus, each) for each in _more_parts(job, part)] for part in ("train", "dev")
-    }
+    experiment, text, task, point = job.plan.settings, job.plan.text, job.plan.task, job.point or {}
+    chosen = dataclasses.asdict(head_settings(experiment, point))
+    languages = {f"more_{part}": [text.language_of(each) for each in _more_parts(job, part)] for part in ("train", "dev")}
     epochs = point.get("epochs", job.phase("finetune").epochs)
-    data = {"language": job.config.labelled[corpus].language, "epochs": epochs, **{key: codes for key, codes in languages.items() if codes}}
+    data = {"language": text.language, "epochs": epochs, **{key: codes for key, codes in languages.items() if codes}}
     if task.named:
-        data[task.named] = job.config.labelled[corpus].labels
+        data[task.named] = text.labels
     # not named where nothing is switched, but of heads that could be before, so that their models are not trained anew
     if (switching := _switching(job)) or "switch_while_finetuning" in chosen:
         data["codeswitch"] = dataclasses.asdict(switching) if switching else None

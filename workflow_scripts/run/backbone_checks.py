@@ -2,15 +2,14 @@
 
 import dataclasses
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from workflow_scripts import registry
 from workflow_scripts.config.configuration import Config
 from workflow_scripts.names import undefined
 from workflow_scripts.run.backbone_uses import backbone_users, writes_text
 from workflow_scripts.stage import InputError
-from workflow_scripts.tasks.entry import task_of
-from workflow_scripts.tasks.experiment import arms_of, chain, family_in, pretrained_in, starts, trains
+from workflow_scripts.tasks.experiment import chain, family_in, pretrained_in, starts
+from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.training.backbone import Backbone, made_of
 from workflow_scripts.training.pretraining import known_family, objective_for
 from workflow_scripts.training.small import makeable
@@ -61,10 +60,10 @@ def problems(config: Config) -> Iterator[str]:
 def _cannot_write(config: Config, name: str, family: str) -> str:
     """What to do about an encoder that is to write text."""
     users = backbone_users(config, name)
-    writing = [user for user in users if task_of(config.experiments[user]).answers == "text"]
-    what = f"for experiments.{writing[0]}" if writing else f"as arms of experiments.{users[0]} with a pretext phase do"
+    writing = [plan for plan in users if plan.task.answers == "text"]
+    what = f"for {writing[0].where}" if writing else f"as arms of {users[0].where} with a pretext phase do"
     at_once = next(name for name, entry in registry.entries("generator").items() if not entry.decoder)
-    other = f"arms with `generator: {at_once}`" if writing else f"leave these arms out (run.arms, or experiments.{users[0]}.arms)"
+    other = f"arms with `generator: {at_once}`" if writing else f"leave these arms out (run.arms, or {users[0].where}.arms)"
     return (
         f"backbones.{name}: is an encoder (family {family}), which cannot write text, {what}; take a backbone of family mbart, one of kind "
         f"converted (to: encoder-decoder), or {other}"
@@ -135,17 +134,17 @@ def _arm_problems(config: Config, where: str, backbone: Backbone) -> Iterator[st
     yield from undefined(f"{where}.from", named.arm, config.arms)
     if named.experiment not in config.experiments or named.arm not in config.arms:
         return
-    experiment = config.experiments[named.experiment]
-    if not trains(experiment):
+    plan = Plan(config, named.experiment)
+    if not plan.trains:
         yield f"{where}.from: {named.experiment} trains nothing"
     elif named.phase not in [phase.name for phase in config.arms[named.arm]]:
         yield f"{where}.from: arm {named.arm!r} has no phase {named.phase}"
-    elif named.experiment not in config.run.experiments or named.arm not in arms_of(config, experiment):
+    elif named.experiment not in config.run.experiments or named.arm not in plan.arms:
         # as if it were run with this arm alone
-        alone = dataclasses.replace(experiment, arms=None)
-        experiments = {**config.experiments, named.experiment: alone}
-        run = dataclasses.replace(config.run, experiments=[named.experiment], arms=[named.arm], analyses=[])
-        yield from task_of(alone).problems(dataclasses.replace(config, run=run, experiments=experiments), named.experiment)
+        experiments = {**config.experiments, plan.name: dataclasses.replace(plan.settings, arms=None)}
+        run = dataclasses.replace(config.run, experiments=[plan.name], arms=[named.arm], analyses=[])
+        alone = Plan(dataclasses.replace(config, run=run, experiments=experiments), plan.name)
+        yield from alone.task.problems(alone)
 
 
 def _head_problems(config: Config, name: str) -> Iterator[str]:
@@ -154,21 +153,20 @@ def _head_problems(config: Config, name: str) -> Iterator[str]:
     if config.backbones[name].kind != "arm":
         yield f"{where}: is for kind arm, whose model may have the head of its task"
         return
-    if model is None or (learnt := config.experiments.get(model.experiment)) is None:
+    if model is None or model.experiment not in config.experiments:
         return  # which is told of `from`
-    if not learnt.head or model.phase != "finetune":
+    learnt = Plan(config, model.experiment)
+    if not learnt.settings.head or model.phase != "finetune":
         yield f"{where}: {model.experiment}/{model.arm}/{model.phase} has no head; leave it out"
         return
-    labels = _labels(config, learnt)
     for user in backbone_users(config, name):
-        other = config.experiments[user]
-        if getattr(other, "head", "") != learnt.head or _labels(config, other) != labels:
-            yield f"{where}: the head of {model.experiment} is not one for experiments.{user}, with another task or labels; leave it out"
+        if _head(user) != _head(learnt):
+            yield f"{where}: the head of {model.experiment} is not one for {user.where}, with another task or labels; leave it out"
 
 
-def _labels(config: Config, experiment: Any) -> list[str] | None:
-    """The labels of an experiment's text, if it has some."""
-    return config.labelled[experiment.corpus].labels if experiment.corpus in config.labelled else None
+def _head(plan: Plan) -> tuple[str, list[str] | None]:
+    """The key of an experiment's head, if it has one, and the labels of its text, if it has some."""
+    return getattr(plan.settings, "head", ""), getattr(plan.text, "labels", None)
 
 
 def _bitext_problems(config: Config, name: str, objective: str | None) -> Iterator[str]:

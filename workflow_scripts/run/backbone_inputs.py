@@ -18,8 +18,8 @@ from workflow_scripts.run.jobs import Job, asks_for_labels, templates_of
 from workflow_scripts.run.uses import backbones_used
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks import crosslingual, translation, verbaliser
-from workflow_scripts.tasks.entry import task_of
-from workflow_scripts.tasks.experiment import chain, lexicon_corpus, lexicons_used, texts_read
+from workflow_scripts.tasks.experiment import chain
+from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.training.backbone import Backbone
 
 
@@ -48,17 +48,18 @@ def backbone_task_text(job: Job) -> list[str]:
     if not _reads_text(job.config, job.w.backbone):
         return []
     if of_arm := job.backbone.arm:
-        return sorted(task_of(job.config.experiments[of_arm.experiment]).training_text(job.config, of_arm.experiment))
+        trained = Plan(job.config, of_arm.experiment)
+        return sorted(trained.task.training_text(trained))
     read = set(of_users(job.config, job.w.backbone, "training_text"))
     if job.backbone.trim:
-        read |= {path for name in backbone_users(job.config, job.w.backbone) for path in _words_from_elsewhere(job.config, name)}
+        users = backbone_users(job.config, job.w.backbone)
+        read |= {path for plan in users for path in (*_words_from_elsewhere(plan), *_text_from_elsewhere(plan))}
         read |= {
             path
             for name in backbones_used(job.config)
             if job.w.backbone in chain(job.config, name)
             for path in _pretrained_on(job.config, name)
         }
-        read |= {path for name in backbone_users(job.config, job.w.backbone) for path in _text_from_elsewhere(job.config, name)}
     return sorted(read)
 
 
@@ -72,26 +73,24 @@ def _pretrained_on(config: Config, backbone: str) -> set[str]:
     return {resource(path) for path in block.text.values() if path != "task"} | pairs
 
 
-def _words_from_elsewhere(config: Config, name: str) -> list[str]:
+def _words_from_elsewhere(plan: Plan) -> list[str]:
     """The files of an experiment's lexicons whose words its own text need not have: given ones, and those of another corpus."""
-    experiment = config.experiments[name]
-    if task_of(experiment).text == "labelled":
-        return crosslingual.lexicon_files(config, name)
+    if plan.task.text == "labelled":
+        return crosslingual.lexicon_files(plan)
     files: list[str] = []
-    for used in lexicons_used(config, experiment):
-        block, corpus = config.lexicons[used], lexicon_corpus(config, experiment, used)
-        given = block.vectors or block.mapping.mode == "dictionary" or corpus != experiment.corpus
+    for used in plan.lexicons:
+        block = plan.config.lexicons[used]
+        given = block.vectors or block.mapping.mode == "dictionary" or plan.lexicon_corpus(used) != plan.corpus
         # pieces are the backbone's own
         if given and block.unit == "word":
-            files += translation.lexicon_files(config, name, used)
+            files += translation.lexicon_files(plan, used)
     return files
 
 
-def _text_from_elsewhere(config: Config, name: str) -> list[str]:
+def _text_from_elsewhere(plan: Plan) -> list[str]:
     """The training text, in the experiment's languages, that its phases read besides that of its own corpus."""
-    known = task_of(config.experiments[name]).languages(config, name)
-    corpora = texts_read(config, config.experiments[name])
-    return [paths.corpus_text(config, each, "train", code) for each in corpora for code in config.corpora[each].languages if code in known]
+    sides = [(each, code) for each in plan.corpora_read for code in plan.config.corpora[each].languages if code in plan.languages]
+    return [paths.corpus_text(plan.config, each, "train", code) for each, code in sides]
 
 
 def backbone_held_out(job: Job) -> list[str]:
@@ -144,14 +143,9 @@ def loaded_for(job: Job) -> str:
     """The flags, as words of the shell, of what a backbone is loaded for: one that keeps the head of its pretraining, and one whose
     vocabulary is cut down and that experiments ask by templates of their own."""
     given = ["--keep-head"] if keeps_head(job.config, job.w.backbone) else []
-    users = [job.config.experiments[name] for name in backbone_users(job.config, job.w.backbone)] if job.backbone.trim else []
+    users = backbone_users(job.config, job.w.backbone) if job.backbone.trim else []
     own = {template for each in users if (used := templates_of(each)) for template in used.texts}
-    own |= {
-        text
-        for each in users
-        if asks_for_labels(job.config, each)
-        for text in verbaliser.texts(each.verbaliser, job.config.labelled[each.corpus].labels)
-    }
+    own |= {text for each in users if asks_for_labels(each) for text in verbaliser.texts(each.settings.verbaliser, each.text.labels)}
     if found := sorted(own - {"", Templates.restore}):
         given += ["--templates", *found]
     return shlex.join(given)

@@ -6,13 +6,12 @@ import json
 from typing import Any
 
 from workflow_scripts.config import paths
-from workflow_scripts.config.configuration import Config
 from workflow_scripts.config.phases import Phase
 from workflow_scripts.run.arms import documents, labelled_file, trained_arms
 from workflow_scripts.run.jobs import Job, plugin_inputs
 from workflow_scripts.tasks import crosslingual, translation
-from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.tasks.experiment import grid_points, phase_training
+from workflow_scripts.tasks.plan import Plan
 
 # ---------------------------------------------------------------------------------------------
 # phases before the task
@@ -31,29 +30,27 @@ def text(job: Job) -> dict[str, Any]:
     """What a phase before the task reads: rounds of noised text, or by an objective the text itself, training and dev."""
     phase = job.phase()
     if phase.restores:
-        return {"noised": paths.noised_folder(job.name, phase.noised, job.w.seed)}
-    return {part: [path for path, _ in read(job.config, job.name, phase, part)] for part in ("train", "dev")}
+        return {"noised": paths.noised_folder(job.plan.name, phase.noised, job.w.seed)}
+    return {part: [path for path, _ in read(job.plan, phase, part)] for part in ("train", "dev")}
 
 
-def read(config: Config, name: str, phase: Phase, part: str) -> list[tuple[str, str]]:
+def read(plan: Plan, phase: Phase, part: str) -> list[tuple[str, str]]:
     """The files of a part of the text that a phase reads as it is, each with its language: both sides of a corpus, or one text."""
-    experiment = config.experiments[name]
-    codes, own = task_of(experiment).trained_languages(config, name), task_of(experiment).text
+    codes, own = plan.trained_languages, plan.task.text
     if not phase.text and own == "labelled":
-        return [(paths.labelled_file(config, experiment.corpus, part), codes[0])]
+        return [(paths.labelled_file(plan.config, plan.corpus, part), codes[0])]
     if phase.text:
-        known = codes if phase.restores and own == "labelled" else task_of(experiment).languages(config, name)
-        codes = [code for code in config.corpora[phase.text].languages if code in known]
-    corpus = phase.text or experiment.corpus
-    return [(paths.corpus_text(config, corpus, part, code), code) for code in codes]
+        known = codes if phase.restores and own == "labelled" else plan.languages
+        codes = [code for code in plan.config.corpora[phase.text].languages if code in known]
+    return [(paths.corpus_text(plan.config, phase.text or plan.corpus, part, code), code) for code in codes]
 
 
 def languages(job: Job) -> list[str]:
     """The languages of the text that a phase before the task reads."""
     phase = job.phase()
     if phase.restores:
-        return job.task.trained_languages(job.config, job.name)
-    return [code for _, code in read(job.config, job.name, phase, "train")]
+        return job.plan.trained_languages
+    return [code for _, code in read(job.plan, phase, "train")]
 
 
 def with_documents(job: Job) -> str:
@@ -88,7 +85,7 @@ def side(job: Job, part: str, number: int) -> str:
 
 
 def _sides(job: Job, part: str) -> list[tuple[str, str]]:
-    corpus = noised_phase(job).text or job.experiment.corpus
+    corpus = noised_phase(job).text or job.plan.corpus
     return [(paths.corpus_text(job.config, corpus, part, code), code) for code in job.config.corpora[corpus].languages]
 
 
@@ -96,13 +93,13 @@ def one_side(job: Job, part: str) -> str:
     """The text in one language whose words are switched: sentences or, in pairs of texts with labels, their examples."""
     phase = noised_phase(job)
     if phase.text:
-        return read(job.config, job.name, phase, part)[0][0]
+        return read(job.plan, phase, part)[0][0]
     return labelled_file(job, part, ".tsv" if _restores_pairs(job, phase) else "")
 
 
 def _restores_pairs(job: Job, phase: Phase) -> bool:
     """Whether the two texts of a pair are restored as one."""
-    return not phase.text and getattr(job.experiment, "restore", "texts") == "pairs"
+    return not phase.text and getattr(job.plan.settings, "restore", "texts") == "pairs"
 
 
 def pairs_flag(job: Job) -> str:
@@ -117,24 +114,24 @@ def noised_documents(job: Job) -> str:
 
 def switched_into(job: Job) -> list[str]:
     """The languages that the experiment's words are switched into."""
-    return crosslingual.switched_into(job.config, job.name)
+    return crosslingual.switched_into(job.plan)
 
 
 def given_lexicon(job: Job) -> list[str]:
     """The files of given dictionaries by which the words of a pretext phase on labelled text are switched."""
     phase = noised_phase(job)
     needed = phase.restores and phase.restores.lexicon
-    return crosslingual.lexicon_files(job.config, job.name, phase.lexicon or job.experiment.lexicon) if needed else []
+    return crosslingual.lexicon_files(job.plan, phase.lexicon or job.plan.settings.lexicon) if needed else []
 
 
 def noise_sources(job: Job) -> dict[str, Any]:
     """What a noise is made of: both directions of a lexicon, the backbone whose pieces are switched, the plugin that it comes from."""
     phase, files = noised_phase(job), dict[str, Any]()
     if phase.restores and phase.restores.lexicon:
-        folder, (a, b) = translation.lexicon_folder(job.config, job.name, phase.lexicon), sides(job)
+        folder, (a, b) = translation.lexicon_folder(job.plan, phase.lexicon), sides(job)
         files |= {"lexicon_ab": f"{folder}/{a}-{b}.tsv", "lexicon_ba": f"{folder}/{b}-{a}.tsv"}
     if phase.restores and phase.restores.pieces:
-        files["model"] = paths.backbone_model(job.experiment.backbone)
+        files["model"] = paths.backbone_model(job.plan.settings.backbone)
     return files | noise_plugin(job)
 
 
@@ -156,11 +153,11 @@ def noise_settings(job: Job) -> list[str]:
 
 def tokens(job: Job) -> int:
     """What the longest phase on this noise reads: updates × tokens per batch."""
-    experiment = job.experiment
+    experiment = job.plan.settings
     return max(
         (phase.updates or 0) * phase_training(experiment, phase, point).batch_tokens
-        for arm in trained_arms(job.config, job.name)
-        for phase in job.config.arms[arm]
+        for arm in trained_arms(job.plan)
+        for phase in job.plan.phases_of(arm)
         if phase.restores and phase.noised == job.w.noise
         for point in grid_points(experiment) or [{}]
     )

@@ -20,8 +20,8 @@ from workflow_scripts.run.backbone_uses import backbone_users, languages_known
 from workflow_scripts.run.text_checks import language_problems
 from workflow_scripts.run.uses import data_file, paths_of
 from workflow_scripts.tasks.crosslingual import crosslingual_lexicons, is_learnt
-from workflow_scripts.tasks.entry import task_of
-from workflow_scripts.tasks.experiment import lexicon_corpus, lexicons_used, pretrained_in, trains
+from workflow_scripts.tasks.experiment import pretrained_in
+from workflow_scripts.tasks.plan import Plan, plans_of_run
 from workflow_scripts.tasks.translation import translations
 from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.training.backbone import Backbone
@@ -55,7 +55,7 @@ def problems(config: Config) -> Iterator[str]:
 
 def _run_problems(config: Config) -> Iterator[str]:
     """A run names experiments, arms and analyses that are defined; it needs experiments, and arms if any experiment trains."""
-    any_trains = any(map(trains, config.experiments.values()))
+    any_trains = any(Plan(config, name).trains for name in config.experiments)
     yield from _chosen_problems("run.experiments", config.run.experiments, config.experiments, needed=True)
     if isinstance(config.run.zero_shot, list):
         yield from _chosen_problems("run.zero_shot", config.run.zero_shot, config.experiments, needed=False)
@@ -101,9 +101,8 @@ def _name_problems(config: Config) -> Iterator[str]:
 
 def _experiment_problems(config: Config) -> Iterator[str]:
     """The task of each experiment knows what it needs."""
-    for name in config.run.experiments:
-        if name in config.experiments:
-            yield from task_of(config.experiments[name]).problems(config, name)
+    for plan in plans_of_run(config):
+        yield from plan.task.problems(plan)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -167,8 +166,8 @@ def _unit_problems(where: str, lexicon: LexiconStages, config: Config) -> Iterat
 
 def _learnt_from(name: str, lexicon: LexiconStages, config: Config) -> dict[str, Corpus]:
     """The corpora from which the run learns a lexicon, for translations and for transfer between languages."""
-    users = [e for key, e in translations(config).items() if key in config.run.experiments and name in lexicons_used(config, e)]
-    corpora = {corpus: config.corpora[corpus] for e in users if (corpus := lexicon_corpus(config, e, name)) in config.corpora}
+    users = [plan for key, plan in translations(config).items() if key in config.run.experiments and name in plan.lexicons]
+    corpora = {corpus: config.corpora[corpus] for plan in users if (corpus := plan.lexicon_corpus(name)) in config.corpora}
     if is_learnt(lexicon) and lexicon.corpus in config.corpora and name in crosslingual_lexicons(config):
         corpora[str(lexicon.corpus)] = config.corpora[str(lexicon.corpus)]
     return corpora

@@ -18,20 +18,9 @@ from workflow_scripts.run.backbone_uses import languages_known
 from workflow_scripts.run.uses import backbones_used, bitext_used
 from workflow_scripts.stage import ROOT, InputError
 from workflow_scripts.tasks.crosslingual import crosslingual_lexicons, is_learnt
-from workflow_scripts.tasks.entry import task_of
-from workflow_scripts.tasks.experiment import (
-    arms_of,
-    backbone_of,
-    chain,
-    experiments_needed,
-    lexicon_corpus,
-    lexicons_used,
-    phase_training,
-    phases_of,
-    seeds_of,
-    texts_read,
-)
-from workflow_scripts.tasks.translation import Translation, translations
+from workflow_scripts.tasks.experiment import chain, experiments_needed, phase_training
+from workflow_scripts.tasks.plan import Plan, plans_of_run
+from workflow_scripts.tasks.translation import translations
 from workflow_scripts.training.settings import Training
 
 Jobs = dict[str, dict[str, Any]]
@@ -76,25 +65,25 @@ def is_awaited(*paths: str) -> bool:
 # what the run uses
 
 
-def translated(config: Config) -> list[Translation]:
+def translated(config: Config) -> list[Plan]:
     """The experiments on parallel corpora that the run needs, those too that only train what a backbone or an analysis is made of."""
-    needed, known = experiments_needed(config), translations(config)
-    return [each for name, each in known.items() if name in needed]
+    needed = {plan.name for plan in experiments_needed(config)}
+    return [plan for name, plan in translations(config).items() if name in needed]
 
 
-def scored(config: Config) -> list[Translation]:
+def scored(config: Config) -> list[Plan]:
     """Those that the run itself names, which are decoded and scored."""
-    return [each for name, each in translations(config).items() if name in config.run.experiments]
+    return [plan for name, plan in translations(config).items() if name in config.run.experiments]
 
 
-def with_labels(config: Config) -> list[str]:
-    """The names of the run's experiments whose text has labels."""
-    return [name for name in config.run.experiments if task_of(config.experiments[name]).text == "labelled"]
+def with_labels(config: Config) -> list[Plan]:
+    """The run's experiments whose text has labels."""
+    return [plan for plan in plans_of_run(config) if plan.task.text == "labelled"]
 
 
 def used_lexicons(config: Config) -> list[tuple[str, str]]:
     """Corpus and lexicon, each pair once."""
-    used = [(lexicon_corpus(config, each, name), name) for each in translated(config) for name in lexicons_used(config, each)]
+    used = [(plan.lexicon_corpus(name), name) for plan in translated(config) for name in plan.lexicons]
     learnt = {name: config.lexicons[name] for name in crosslingual_lexicons(config)}
     return list(dict.fromkeys([*used, *((str(block.corpus), name) for name, block in learnt.items() if is_learnt(block))]))
 
@@ -102,8 +91,8 @@ def used_lexicons(config: Config) -> list[tuple[str, str]]:
 def used_corpora(config: Config) -> list[str]:
     """The experiments' corpora, those that phases before a task read, and those of lexicons and of pretrained backbones."""
     learnt_from = [*(corpus for corpus, _ in used_lexicons(config)), *bitext_used(config)]
-    own = [name for each in translated(config) for name in (each.corpus, *each.together_with)]
-    own += [name for each in experiments_needed(config) for name in texts_read(config, config.experiments[each])]
+    own = [name for plan in translated(config) for name in (plan.corpus, *plan.settings.together_with)]
+    own += [name for plan in experiments_needed(config) for name in plan.corpora_read]
     return list(dict.fromkeys([*own, *learnt_from]))
 
 
@@ -116,9 +105,9 @@ def masked_phases(config: Config, backbone: str) -> list[str]:
     """The phases of arms in which the backbone, or one that is made from it, restores text with masks."""
     return [
         f"arms.{arm} ({phase.data})"
-        for name in experiments_needed(config)
-        for arm, phase in phases_of(config, config.experiments[name], trained_arms(config, name))
-        if backbone in chain(config, backbone_of(config, config.experiments[name], arm))
+        for plan in experiments_needed(config)
+        for arm, phase in plan.phases_of_arms(trained_arms(plan))
+        if backbone in chain(config, plan.backbone_of(arm))
         if phase.restores and phase.restores.masks
     ]
 
@@ -158,7 +147,7 @@ def left_out(config: Config) -> Iterator[Finding]:
         selected = [name for name in config.run.experiments if backbones[name] == backbone]
         others = [name for name, own in backbones.items() if own == backbone and name not in selected and name not in shipped]
         if others:
-            trainings = sum(len(arms_of(config, each)) * len(seeds_of(config, each)) for each in map(config.experiments.get, selected))
+            trainings = sum(len(plan.arms) * len(plan.seeds) for plan in (Plan(config, name) for name in selected))
             names = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
             yield Finding(
                 "note",
@@ -180,26 +169,26 @@ def few_seeds(config: Config) -> Iterator[Finding]:
 
 def few_pairs(config: Config) -> Iterator[Finding]:
     """Where finetuning reads a part of the text, which an experiment that is `like` the demo's has from there."""
-    for experiment in translated(config):
-        if experiment.training.pairs:
-            most = f"{experiment.training.pairs:,} pairs at most"
-            yield Finding("ok", "training.pairs", f"finetuning on {experiment.corpus} reads {most}; `training: {{pairs: null}}` reads all")
+    for plan in translated(config):
+        if pairs := plan.settings.training.pairs:
+            said = f"finetuning on {plan.corpus} reads {pairs:,} pairs at most; `training: {{pairs: null}}` reads all"
+            yield Finding("ok", "training.pairs", said)
 
 
 def long_warmups(config: Config) -> Iterator[Finding]:
     """Phases that end before their learning rate has reached its peak, or just then."""
-    for name, arm, phase, training in trained_by_updates(config):
+    for plan, arm, phase, training in trained_by_updates(config):
         if training.warmup_updates >= training.updates:
             said = f"the learning rate still rises at the last of {training.updates:,} updates of arms.{arm} ({phase.data})"
-            yield Finding("note", f"experiments.{name}.training.warmup_updates", f"{training.warmup_updates:,}: {said}; set a smaller one")
+            yield Finding("note", f"{plan.where}.training.warmup_updates", f"{training.warmup_updates:,}: {said}; set a smaller one")
 
 
 def short_batches(config: Config) -> Iterator[Finding]:
     """Settings of training by which a row may be longer than a batch, which ends the training when such a row comes."""
     blocks = {name: config.backbones[name].pretraining for name in backbones_used(config)}
     settings = {f"backbones.{name}.{config.backbones[name].kind}": block.training for name, block in blocks.items() if block}
-    for name, arm, phase, training in trained_by_updates(config):
-        settings[f"arms.{arm}" if {"batch_tokens", "max_length"} & phase.training.keys() else f"experiments.{name}"] = training
+    for plan, arm, phase, training in trained_by_updates(config):
+        settings[f"arms.{arm}" if {"batch_tokens", "max_length"} & phase.training.keys() else plan.where] = training
     for where, training in settings.items():
         if training.batch_tokens < training.max_length:
             said = f"{training.batch_tokens} is less than max_length, {training.max_length}, and a row that is longer than a batch ends"
@@ -213,22 +202,21 @@ HIGHEST_RATE = 5e-4
 def high_learning_rates(config: Config) -> Iterator[Finding]:
     """Published models that are finetuned with a learning rate for small ones, most often taken over from the demo by `like`."""
     told: dict[str, str] = {}
-    for name, arm, phase, training in trained_by_updates(config):
-        kinds = {config.backbones[link].kind for link in chain(config, backbone_of(config, config.experiments[name], arm))}
+    for plan, arm, phase, training in trained_by_updates(config):
+        kinds = {config.backbones[link].kind for link in chain(config, plan.backbone_of(arm))}
         # a new decoder, prompts and random weights want more
         pretrained = "hub" in kinds and "converted" not in kinds and phase.writes.decoder and phase.start == "previous"
         if pretrained and training.learning_rate > HIGHEST_RATE:
-            where = f"arms.{arm}" if "learning_rate" in phase.training else f"experiments.{name}"
+            where = f"arms.{arm}" if "learning_rate" in phase.training else plan.where
             rate = training.learning_rate
             said = f"{rate} is for small models; a published one may forget with it what it has learnt. Zan et al. have 0.00003"
             told[f"{where}.training.learning_rate"] = said
     yield from (Finding("note", about, said) for about, said in told.items())
 
 
-def trained_by_updates(config: Config) -> Iterator[tuple[str, str, Phase, Training]]:
+def trained_by_updates(config: Config) -> Iterator[tuple[Plan, str, Phase, Training]]:
     """Experiment, arm, phase and settings of the run's phases but for heads, which are trained in epochs by settings of their own."""
-    for name in config.run.experiments:
-        experiment: Any = config.experiments[name]
-        for arm, phase in phases_of(config, experiment):
+    for plan in plans_of_run(config):
+        for arm, phase in plan.phases:
             if phase.updates:
-                yield name, arm, phase, phase_training(experiment, phase)
+                yield plan, arm, phase, phase_training(plan.settings, phase)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -23,8 +23,8 @@ from workflow_scripts.models.decoding import Decoding
 from workflow_scripts.models.templates import Templates
 from workflow_scripts.names import instead
 from workflow_scripts.stage import InputError
-from workflow_scripts.tasks.entry import task_of
-from workflow_scripts.tasks.experiment import arms_of, grid_points, phases_of, seeds_of
+from workflow_scripts.tasks.experiment import grid_points
+from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.labelled import Labelled
 from workflow_scripts.training.backbone import Backbone
@@ -43,33 +43,13 @@ class Wildcards(Protocol):
 class Job:
     """A job's wildcards, and what they name in the configuration, each found when it is first asked for."""
 
-    def __init__(self, config: Config, wildcards: Wildcards):
-        self.config, self.w = config, wildcards
-
-    @property
-    def name(self) -> str:
-        """The name of the experiment."""
-        return self.w.experiment
+    def __init__(self, config: Config, wildcards: Wildcards, plans: Mapping[str, Plan] | None = None):
+        self.config, self.w, self._plans = config, wildcards, plans
 
     @cached_property
-    def experiment(self) -> Any:
-        """The settings of the experiment."""
-        return self.config.experiments[self.w.experiment]
-
-    @cached_property
-    def task(self) -> Any:
-        """The experiment's task."""
-        return task_of(self.experiment)
-
-    @cached_property
-    def arms(self) -> list[str]:
-        """The names of the experiment's arms."""
-        return arms_of(self.config, self.experiment)
-
-    @cached_property
-    def seeds(self) -> list[int]:
-        """The seeds that the experiment's arms are compared with."""
-        return seeds_of(self.config, self.experiment)
+    def plan(self) -> Plan:
+        """The experiment."""
+        return self._plans[self.w.experiment] if self._plans else Plan(self.config, self.w.experiment)
 
     @property
     def arm(self) -> str:
@@ -80,7 +60,7 @@ class Job:
     def point(self) -> dict[str, Any] | None:
         """The point of the grid that an arm like `csr.grid0` is trained with; None for an arm itself."""
         number = self.w.arm.partition(".grid")[2]
-        return grid_points(self.experiment)[int(number)] if number else None
+        return grid_points(self.plan.settings)[int(number)] if number else None
 
     def phase(self, name: str | None = None) -> Phase:
         """The phase of this name, or of the wildcards', of the arm."""
@@ -126,12 +106,13 @@ def flags(inputs: Any, *names: str) -> list[str]:
 def jobs_of(config: Config) -> Callable[[Wildcards], Job]:
     """What gives the job of some wildcards: one and the same for all that its rule asks. It raises as `check_names` does."""
     known: dict[frozenset[tuple[str, str]], Job] = {}
+    plans = {name: Plan(config, name) for name in config.experiments}
 
     def job_of(wildcards: Wildcards) -> Job:
         names = frozenset(wildcards.items())
         if names not in known:
             check_names(config, wildcards)
-            known[names] = Job(config, wildcards)
+            known[names] = Job(config, wildcards, plans)
         return known[names]
 
     return job_of
@@ -182,12 +163,12 @@ def plugin_inputs(*used: registry.Entry | None) -> dict[str, list[str]]:
     return {"plugin": files} if files else {}
 
 
-def templates_of(experiment: Any) -> Templates | None:
+def templates_of(plan: Plan) -> Templates | None:
     """How an experiment asks a model: by its own templates, and that of its task; None of one that writes no text."""
-    own = getattr(experiment, "templates", None)
-    return own and dataclasses.replace(own, task=own.task or task_of(experiment).template)
+    own = getattr(plan.settings, "templates", None)
+    return own and dataclasses.replace(own, task=own.task or plan.task.template)
 
 
-def asks_for_labels(config: Config, experiment: Any) -> bool:
+def asks_for_labels(plan: Plan) -> bool:
     """Whether an arm of an experiment asks a decoder for labels without training it."""
-    return any(phase.untrained for _, phase in phases_of(config, experiment)) and hasattr(experiment, "verbaliser")
+    return any(phase.untrained for _, phase in plan.phases) and hasattr(plan.settings, "verbaliser")

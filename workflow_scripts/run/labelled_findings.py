@@ -22,7 +22,7 @@ def labelled(config: Config) -> Iterator[Finding]:
     """Whether labelled text is what the configuration says: files, columns, labels."""
     read = sources_read(config)
     analysed = [name for name in config.labelled if f"labelled.{name}.train" in read]
-    for name in dict.fromkeys([*(config.experiments[each].corpus for each in with_labels(config)), *analysed]):
+    for name in dict.fromkeys([*(plan.corpus for plan in with_labels(config)), *analysed]):
         block, learnt = config.labelled[name], list[Example]()
         parts: dict[str, dict[str, list[str]]] = {}
         for part, source in sources_of(block).items():

@@ -15,8 +15,8 @@ from workflow_scripts.run.labelled_findings import examples_of, plain_lines
 from workflow_scripts.run.model_findings import located
 from workflow_scripts.run.text_findings import beginning
 from workflow_scripts.stage import InputError, resource
-from workflow_scripts.tasks.entry import task_of
-from workflow_scripts.tasks.experiment import arms_of, backbone_of, chain
+from workflow_scripts.tasks.experiment import chain
+from workflow_scripts.tasks.plan import Plan, plans_of_run
 from workflow_scripts.text.parallel import read_pairs
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.too_long import NO_LIMIT, Room
@@ -28,13 +28,12 @@ MANY = 0.01
 def long_rows(config: Config) -> Iterator[Finding]:
     """What share of the training text is longer than `max_length`, of each experiment and, where they have their own, of arms."""
     told: dict[str, Finding] = {}
-    for name, arm, phase, training in trained_by_updates(config):
-        documents = task_of(config.experiments[name]).documents
-        if not (codec := _codec(config, backbone_of(config, config.experiments[name], arm), documents)):
+    for plan, arm, phase, training in trained_by_updates(config):
+        if not (codec := _codec(config, plan.backbone_of(arm), plan.task.documents)):
             continue
         own = {"max_length", "too_long"} & phase.training.keys() or phase.backbone or phase.text
-        where = f"arms.{arm} in {name}" if own else f"experiments.{name}"
-        text = _training_text(config, name, phase.text)
+        where = f"arms.{arm} in {plan.name}" if own else plan.where
+        text = _training_text(plan, phase.text)
         # only the task, and an objective that learns from pairs, read both sides together
         paired = phase.data == "task" or (phase.learns and phase.learns.reads == "pairs")
         sides = text if paired else {"": [line for some in text.values() for line in some]}
@@ -43,16 +42,15 @@ def long_rows(config: Config) -> Iterator[Finding]:
     yield from told.values()
 
 
-def _training_text(config: Config, name: str, text: str | None) -> dict[str, list[str]]:
+def _training_text(plan: Plan, text: str | None) -> dict[str, list[str]]:
     """The sides of the beginning of an experiment's training text, or of the corpus `text`: lines with the same number are a row."""
-    experiment = config.experiments[name]
-    if text or task_of(experiment).text == "corpora":
-        corpus = config.corpora[text or experiment.corpus]
+    if text or plan.task.text == "corpora":
+        corpus = plan.config.corpora[text or plan.corpus]
         pairs = (
             [] if is_awaited(*corpus.train.paths()) else beginning(read_pairs, corpus.train.at_hand(), corpus.languages, corpus.documents)
         )
         return dict(zip(corpus.languages, ([pair.a for pair in pairs], [pair.b for pair in pairs]), strict=True))
-    block = config.labelled[experiment.corpus]
+    block = plan.text
     examples = [] if is_awaited(*block.train.paths()) else beginning(examples_of, block.train, block)
     if block.unit == "target":
         return {"text": [example.text for example in examples], "target": [example.label for example in examples]}
@@ -79,34 +77,31 @@ def _long_rows(about: str, codec: Codec, sides: dict[str, list[str]], training: 
 def long_sources(config: Config) -> Iterator[Finding]:
     """Test sets with texts that are longer than a model that is to write from them can read."""
     told: dict[str, None] = {}
-    for name in config.run.experiments:
-        experiment = config.experiments[name]
-        for arm in arms_of(config, experiment) if task_of(experiment).answers == "text" else ():
-            backbone = backbone_of(config, experiment, arm)
-            codec, longest = _codec(config, backbone, task_of(experiment).documents), _positions(config, backbone)
+    for plan in plans_of_run(config):
+        for arm in plan.arms if plan.task.answers == "text" else ():
+            backbone = plan.backbone_of(arm)
+            codec, longest = _codec(config, backbone, plan.task.documents), _positions(config, backbone)
             if not (codec and longest):
                 continue
-            for test, lines in _sources(config, name).items():
+            for test, lines in _sources(plan).items():
                 pieces = codec.pieces(codec.behind_blank(lines), NO_LIMIT)
                 if long := [number for number, ids in enumerate(pieces, 1) if len(ids) > longest - 2]:
                     said = f"{len(long):,} of {len(lines):,} texts have more than the {longest:,} pieces that {backbone} reads"
-                    about = f"experiments.{name}: test set {test}"
+                    about = f"{plan.where}: test set {test}"
                     told[f"{about}\t{said}; their ends are lost (text {long[0]} is the first). Split them into sentences"] = None
     yield from (Finding("note", *line.split("\t")) for line in told)
 
 
-def _sources(config: Config, name: str) -> dict[str, list[str]]:
+def _sources(plan: Plan) -> dict[str, list[str]]:
     """The source side of the beginning of each test set that is a file."""
-    experiment = config.experiments[name]
-    if task_of(experiment).text == "corpora":
-        corpus = config.corpora[experiment.corpus]
-        place = corpus.languages.index(experiment.source)
+    if plan.task.text == "corpora":
+        corpus, place = plan.text, plan.text.languages.index(plan.settings.source)
         sources = {test: source for test, source in corpus.test.items() if source.held_out is None and not is_awaited(*source.paths())}
         return {
             test: [(pair.a, pair.b)[place] for pair in beginning(read_pairs, source.at_hand(), corpus.languages, corpus.documents)]
             for test, source in sources.items()
         }
-    block = config.labelled[experiment.corpus]
+    block = plan.text
     files = {test: source for test, source in block.test.items() if source.file and not is_awaited(*source.paths())}
     return {test: [example.text for example in beginning(examples_of, source, block)] for test, source in files.items()}
 

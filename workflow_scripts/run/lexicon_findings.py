@@ -34,7 +34,7 @@ def lexicons(config: Config) -> Iterator[Finding]:
                 yield from foreign(f"lexicons.{name}.vectors.{code}", words, code)
         if block.mapping.engine == "vecmap":
             yield judged(f"lexicons.{name}.mapping.vecmap", lambda clone: str(find_program(clone)), block.mapping.vecmap)
-    given = {key: config.experiments[name].corpus for name in with_labels(config) for key in given_lexicons(config, name)}
+    given = {key: plan.corpus for plan in with_labels(config) for key in given_lexicons(plan)}
     for (name, pair), text in sorted(given.items()):
         if not is_learnt(config.lexicons[name]) and not is_awaited(path := config.lexicons[name].dictionary[pair]):
             yield judged(f"lexicons.{name}.dictionary.{pair}", _given_word_list, resource(path), pair, config.labelled[text])

@@ -7,7 +7,7 @@ from workflow_scripts.config.configuration import Config
 from workflow_scripts.lexicon.lexicon import ALIGNED_PAIRS
 from workflow_scripts.run.jobs import Job, as_json
 from workflow_scripts.stage import resource
-from workflow_scripts.tasks.entry import task_of
+from workflow_scripts.tasks.plan import plans_of_run
 
 
 def word_list(job: Job, kind: str) -> dict[str, str]:
@@ -63,6 +63,4 @@ def lexicon_settings(job: Job) -> str:
 
 def lexicon_reports(config: Config) -> list[str]:
     """The reports of all lexicons of the run."""
-    return sorted(
-        {f"{path}/lexicon.json" for name in config.run.experiments for path in task_of(config.experiments[name]).lexicons(config, name)}
-    )
+    return sorted({f"{path}/lexicon.json" for plan in plans_of_run(config) for path in plan.task.lexicons(plan)})

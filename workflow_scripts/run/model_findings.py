@@ -29,9 +29,9 @@ from workflow_scripts.run.mark_findings import of_other_tools
 from workflow_scripts.run.partitions import gpu_here, gpus_of
 from workflow_scripts.run.text_findings import beginning, foreign
 from workflow_scripts.stage import InputError, in_one_line, read_json, resource
-from workflow_scripts.tasks.entry import task_of
-from workflow_scripts.tasks.experiment import arms_of, backbone_of, chain
+from workflow_scripts.tasks.experiment import chain
 from workflow_scripts.tasks.neighbours import Retrieval, chosen_layers
+from workflow_scripts.tasks.plan import plans_of_run
 from workflow_scripts.tasks.retrieval import RETRIEVAL, settings_of
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.languages import language
@@ -223,12 +223,11 @@ def _model_on_the_hub(model: str, revision: str | None, codes: list[str]) -> str
 
 def layers(config: Config) -> Iterator[Finding]:
     """Whether the models of a retrieval have the layers that are asked for, where that is known before they are loaded."""
-    for name in config.run.experiments:
-        experiment = config.experiments[name]
-        for arm in arms_of(config, experiment) if task_of(experiment) is RETRIEVAL else ():
-            settings = settings_of(experiment, arm)
-            if depth := _depth(config, backbone_of(config, experiment, arm), settings.part):
-                yield judged(f"experiments.{name}.models.{arm}", _layers_looked_at, depth, settings)
+    for plan in plans_of_run(config):
+        for arm in plan.arms if plan.task is RETRIEVAL else ():
+            settings = settings_of(plan.settings, arm)
+            if depth := _depth(config, plan.backbone_of(arm), settings.part):
+                yield judged(f"{plan.where}.models.{arm}", _layers_looked_at, depth, settings)
 
 
 def _layers_looked_at(depth: int, settings: Retrieval) -> str:
@@ -252,7 +251,7 @@ def _depth(config: Config, name: str, side: str) -> int | None:
 
 def comet(config: Config) -> Iterator[Finding]:
     """Whether COMET's models are there; a run goes on without."""
-    for settings in {each.comet.model: each.comet for each in scored(config) if each.comet}.values():
+    for settings in {comet.model: comet for plan in scored(config) if (comet := plan.settings.comet)}.values():
         about = f"comet.model {settings.model}"
         if Path(settings.model).exists() or located(settings.model, settings.revision):
             yield Finding("ok", about, "is there")
@@ -266,7 +265,7 @@ def comet(config: Config) -> Iterator[Finding]:
 
 def tokenisers(config: Config) -> Iterator[Finding]:
     """Whether what metrics fetch when they are first used is there: sacreBLEU's tokenisers of some languages."""
-    wanted = {(each.target, leading(each.scores), each.scores.tokenize) for each in scored(config)}
+    wanted = {(each.target, leading(each.scores), each.scores.tokenize) for each in (plan.settings for plan in scored(config))}
     for code, metric, tokenize in sorted(wanted, key=str):
         entry, settings = registry.entry("metric", metric), Scores(tokenize=tokenize)
         if not entry.fetches:
@@ -294,7 +293,7 @@ def gpu_build(jobs: Jobs) -> Iterator[Finding]:
 
 def gpu_decoding(config: Config, jobs: Jobs) -> Iterator[Finding]:
     """Whether the engine is there, and on a GPU finds its library, where decoding asks for that of a cluster or the run has one here."""
-    decoding = [getattr(config.experiments[name], "decoding", None) for name in config.run.experiments]
+    decoding = [getattr(plan.settings, "decoding", None) for plan in plans_of_run(config)]
     wanted = dict.fromkeys(each.engine for each in decoding if each and each.device != "cpu")
     for engine in (registry.entry("engine", name) for name in wanted):
         if engine.missing and (reason := engine.missing()):

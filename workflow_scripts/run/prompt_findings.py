@@ -7,7 +7,6 @@ encoders. A decoder has the prompt and the answer in one row.
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
 
 from workflow_scripts import registry
 from workflow_scripts.config.configuration import Config
@@ -23,21 +22,20 @@ from workflow_scripts.run.jobs import asks_for_labels, templates_of
 from workflow_scripts.run.model_findings import located
 from workflow_scripts.run.uses import backbones_used
 from workflow_scripts.stage import InputError
-from workflow_scripts.tasks.experiment import arm_phases, arms_of, backbone_of, chain, encoder_writes, family_in, trains
+from workflow_scripts.tasks.experiment import chain, family_in
+from workflow_scripts.tasks.plan import Plan, plans_of_run
 from workflow_scripts.training.pretraining import objective_for
 
 
 def asked_models(config: Config) -> Iterator[Finding]:
     """What is wrong with the models of arms, each thing once; nothing of models that are not at hand."""
     told: dict[Finding, None] = {}
-    for name in config.run.experiments:
-        experiment = config.experiments[name]
-        for arm in arms_of(config, experiment) if trains(experiment) else ():
-            backbone = backbone_of(config, experiment, arm)
-            family, folder = _model(config, backbone)
-            found = [*_unfit(config, name, arm, backbone, family)] if family else []
+    for plan in plans_of_run(config):
+        for arm in plan.arms if plan.trains else ():
+            family, folder = _model(config, plan.backbone_of(arm))
+            found = [*_unfit(plan, arm, family)] if family else []
             if folder and family and family.causal and not found:
-                found += _unasked(config, name, folder)
+                found += _unasked(plan, folder)
             told |= {Finding("WRONG", about, said): None for about, said in found}
     yield from told
     for name in backbones_used(config):
@@ -71,11 +69,11 @@ def _model(config: Config, backbone: str) -> tuple[Family | None, Path | None]:
         return None, None  # which is told with the backbone
 
 
-def _unfit(config: Config, name: str, arm: str, backbone: str, family: Family) -> Iterator[tuple[str, str]]:
+def _unfit(plan: Plan, arm: str, family: Family) -> Iterator[tuple[str, str]]:
     """What a model of this family cannot do: the key of the configuration, and why."""
-    experiment, where = config.experiments[name], f"backbones.{backbone} is a model of the family {family.title}"
-    for phase in arm_phases(config, experiment, arm):
-        if phase.untrained and experiment.head and not family.causal:
+    where = f"backbones.{plan.backbone_of(arm)} is a model of the family {family.title}"
+    for phase in plan.phases_of(arm):
+        if phase.untrained and plan.settings.head and not family.causal:
             said = "asks for labels without training, which decoders alone can tell"
             yield f"arms.{arm}", f"{said}; {where}. Give the arm epochs, or take a decoder"
         elif phase.shots and not family.causal:
@@ -85,22 +83,21 @@ def _unfit(config: Config, name: str, arm: str, backbone: str, family: Family) -
                 objective_for(phase.data, family)
             except InputError as error:
                 yield f"arms.{arm}", str(error)
-    if encoder_writes(config, experiment, arm) and family.writes:
+    if plan.encoder_writes(arm) and family.writes:
         yield f"arms.{arm}.generator", f"needs an encoder; {where}, which writes by itself. Take an XLM-R, or leave `generator` out"
 
 
-def _unasked(config: Config, name: str, folder: Path) -> Iterator[tuple[str, str]]:
+def _unasked(plan: Plan, folder: Path) -> Iterator[tuple[str, str]]:
     """Why a decoder cannot be asked by the templates of an experiment: it has no chat template, or no room for prompt and answer."""
-    experiment: Any = config.experiments[name]
     codec = load_codec(folder)
     try:
-        if asks_for_labels(config, experiment):
-            codec.templates = Templates(chat=experiment.verbaliser.chat)
+        if asks_for_labels(plan):
+            codec.templates = Templates(chat=plan.settings.verbaliser.chat)
             codec.frame(("en", "en"))
-        if templates := templates_of(experiment):
+        if templates := templates_of(plan):
             codec.templates = templates
-            longest_source(codec, SimpleNamespace(**config_of(folder)), experiment.decoding)
+            longest_source(codec, SimpleNamespace(**config_of(folder)), plan.settings.decoding)
     except InputError as error:
-        yield f"experiments.{name}", str(error)
+        yield plan.where, str(error)
     except AttributeError:
         return  # sizes that stand elsewhere are known when the model is loaded

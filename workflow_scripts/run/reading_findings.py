@@ -17,8 +17,8 @@ from workflow_scripts.run.model_findings import located
 from workflow_scripts.run.text_findings import beginning
 from workflow_scripts.run.uses import sources_of
 from workflow_scripts.stage import InputError
-from workflow_scripts.tasks.entry import task_of
-from workflow_scripts.tasks.experiment import backbones_of, chain, experiments_needed
+from workflow_scripts.tasks.experiment import chain, experiments_needed
+from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.text.aligned import read_aligned
 from workflow_scripts.text.parallel import read_pairs
 
@@ -37,11 +37,10 @@ class Text(NamedTuple):
 def vocabularies(config: Config) -> Iterator[Finding]:
     """The share of unknown pieces in each text that a published model of the run reads, by language."""
     looked_at = set()
-    for name in experiments_needed(config):
-        experiment = config.experiments[name]
-        roots = {chain(config, backbone)[-1] for backbone in backbones_of(config, experiment)}
+    for plan in experiments_needed(config):
+        roots = {chain(config, backbone)[-1] for backbone in plan.backbones}
         for root, codec in ((root, codec) for root in sorted(roots) if (codec := _codec(config, root))):
-            for text in _texts(config, experiment):
+            for text in _texts(plan):
                 if (root, text.about, text.code) not in looked_at:
                     looked_at.add((root, text.about, text.code))
                     yield from _judged(f"{text.about} ({text.code})", root, codec, text)
@@ -77,11 +76,11 @@ def _loaded(folder: Path) -> Codec | None:
         return None
 
 
-def _texts(config: Config, experiment: Any) -> Iterator[Text]:
+def _texts(plan: Plan) -> Iterator[Text]:
     """The texts of an experiment, as far as they are there and can be read."""
-    kind = task_of(experiment).text
-    for name in dict.fromkeys([experiment.corpus, *getattr(experiment, "together_with", ())]):
-        block = getattr(config, kind)[name]
+    kind = plan.task.text
+    for name in dict.fromkeys([plan.corpus, *getattr(plan.settings, "together_with", ())]):
+        block = getattr(plan.config, kind)[name]
         for part, source in sources_of(block).items():
             if not (paths := source.paths()) or is_awaited(*paths):
                 continue

@@ -7,14 +7,14 @@ from workflow_scripts.config.configuration import Config
 from workflow_scripts.run import analyses
 from workflow_scripts.run.uses import data_file, data_used
 from workflow_scripts.stage import resource
-from workflow_scripts.tasks.entry import task_of
+from workflow_scripts.tasks.plan import plans_of_run
 
 
 def report_inputs(config: Config) -> list[str]:
     """Everything that the report draws from."""
     files = {f"{data_file(config, name)}.json" for name in data_used(config)}
-    for name in config.run.experiments:
-        files |= task_of(config.experiments[name]).results(config, name)
+    for plan in plans_of_run(config):
+        files |= plan.task.results(plan)
     published = {resource(table) for name in config.run.analyses if (table := config.analyses[name].published)}
     return sorted(files | {*analyses.results(config)} | published)
 

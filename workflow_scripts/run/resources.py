@@ -15,8 +15,8 @@ from workflow_scripts.run.model_findings import shape_of
 from workflow_scripts.run.partitions import Nodes, check_job, gpu_here, gpus_of, read_accounts, read_partitions
 from workflow_scripts.run.submission import refusal
 from workflow_scripts.stage import InputError, resource
-from workflow_scripts.tasks.entry import task_of
-from workflow_scripts.tasks.experiment import Trained, arms_of, experiments_needed, of_training, seeds_of
+from workflow_scripts.tasks.experiment import Trained, experiments_needed, of_training
+from workflow_scripts.tasks.plan import plans_of_run
 from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.files import packing
 
@@ -29,8 +29,8 @@ def phases(config: Config) -> Iterator[Trained]:
     for name in used_backbones(config):
         if block := config.backbones[name].pretraining:
             yield of_training("backbone", f"backbones.{name}.{config.backbones[name].kind}.training", name, block.training, 1)
-    for name in experiments_needed(config):
-        yield from task_of(config.experiments[name]).phases(config, name, trained_arms(config, name))
+    for plan in experiments_needed(config):
+        yield from plan.task.phases(plan, trained_arms(plan))
 
 
 # tokens that a GPU should hold at once even where `micro_batch_tokens: auto` takes as few as must be
@@ -191,12 +191,11 @@ def own_folders(config: Config) -> Iterator[Path]:
         yield from results.glob(f"corpora/{name}.*")
     for corpus, name in used_lexicons(config):
         yield from results.glob(f"lexicons/{corpus}.*/{name}")
-    for name in config.run.experiments:
-        experiment = config.experiments[name]
-        for seed in seeds_of(config, experiment):
-            yield from results.glob(f"codeswitch/{name}/*/seed{seed}")
-            for arm in arms_of(config, experiment):
-                yield from (each for pattern in (arm, f"{arm}.grid*") for each in results.glob(f"runs/{name}/{pattern}/seed{seed}"))
+    for plan in plans_of_run(config):
+        for seed in plan.seeds:
+            yield from results.glob(f"codeswitch/{plan.name}/*/seed{seed}")
+            for arm in plan.arms:
+                yield from (each for pattern in (arm, f"{arm}.grid*") for each in results.glob(f"runs/{plan.name}/{pattern}/seed{seed}"))
 
 
 def needed_disk(config: Config) -> float:
@@ -211,7 +210,10 @@ def needed_disk(config: Config) -> float:
     noises = {phase.noised for arm in config.run.arms for phase in config.arms[arm] if phase.restores}
     copies = 1 + len(noises) * len(config.run.seeds)
     return (
-        trained + sum(4 * shape.parameters for shape in hub if shape) + vectors + copies * sum(text[e.corpus] for e in translated(config))
+        trained
+        + sum(4 * shape.parameters for shape in hub if shape)
+        + vectors
+        + copies * sum(text[plan.corpus] for plan in translated(config))
     )
 
 

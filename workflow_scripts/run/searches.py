@@ -7,11 +7,6 @@ from typing import Any
 from workflow_scripts.config import paths
 from workflow_scripts.run.jobs import Job, as_json
 from workflow_scripts.tasks import retrieval
-from workflow_scripts.text import aligned
-
-
-def _text(job: Job) -> aligned.Aligned:
-    return job.config.aligned[job.experiment.corpus]
 
 
 def source(job: Job) -> Any:
@@ -32,40 +27,39 @@ def settings(job: Job) -> str:
 
 def searched(job: Job, suffix: str, part: str = "test") -> list[str]:
     """A kind of file (`paths.aligned_file`) of each test set of the experiment, or (`dev`) of the dev text of each."""
-    corpus = job.experiment.corpus
-    return [paths.aligned_file(corpus, f"{part}/{name}", suffix) for name in _text(job).test]
+    return [paths.aligned_file(job.plan.corpus, f"{part}/{name}", suffix) for name in job.plan.text.test]
 
 
 def dev(job: Job) -> dict[str, list[str]]:
     """The dev text of each test set from which pairs are mined."""
     kinds = {"dev_sources": "source", "dev_targets": "target", "dev_gold": "gold"}
-    return {name: searched(job, kind, "dev") for name, kind in kinds.items()} if _text(job).mines else {}
+    return {name: searched(job, kind, "dev") for name, kind in kinds.items()} if job.plan.text.mines else {}
 
 
 def languages(job: Job) -> list[str]:
     """The languages of all test sets of the experiment, both sides."""
-    return ["-".join(one.languages) for one in _text(job).test.values()]
+    return ["-".join(one.languages) for one in job.plan.text.test.values()]
 
 
 def model(job: Job) -> str:
     """The model whose sentences are looked up in each other."""
-    return retrieval.model_folder(job.config, job.name, job.w.arm, job.w.seed)
+    return retrieval.model_folder(job.plan, job.w.arm, job.w.seed)
 
 
 def model_settings(job: Job) -> str:
     """The settings for a model, as JSON."""
-    return as_json(retrieval.settings_of(job.experiment, job.w.arm))
+    return as_json(retrieval.settings_of(job.plan.settings, job.w.arm))
 
 
 def metric(job: Job) -> str:
     """The score that the models are compared by."""
-    return retrieval.measure(job.experiment, _text(job)).metric
+    return retrieval.measure(job.plan.settings, job.plan.text).metric
 
 
 def found(job: Job) -> list[str]:
     """What each model found with each seed; a backbone with the first one, whichever is asked for."""
     runs = []
-    for arm in job.arms:
-        measured = retrieval.searched_seeds(job.config, job.name, arm)
-        runs += [paths.run_folder(job.name, arm, seed if seed in measured else measured[0]) for seed in job.seeds]
+    for arm in job.plan.arms:
+        measured = retrieval.searched_seeds(job.plan, arm)
+        runs += [paths.run_folder(job.plan.name, arm, seed if seed in measured else measured[0]) for seed in job.plan.seeds]
     return [f"{run}/predictions" for run in runs]

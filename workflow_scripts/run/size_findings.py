@@ -84,7 +84,7 @@ def _words(config: Config, corpus: str, name: str, sides: Sides) -> Iterator[Fin
 def _lines(config: Config, backbone: str, codes: list[str], short: dict[str, Sides]) -> Iterator[Finding]:
     """Whether the task's own text is enough to pretrain a backbone."""
     block = config.backbones[backbone].pretraining
-    corpora = {config.experiments[user].corpus for user in backbone_users(config, backbone)}
+    corpora = {plan.corpus for plan in backbone_users(config, backbone)}
     if not block or not corpora <= short.keys():
         return
     wanted = block.lines_needed

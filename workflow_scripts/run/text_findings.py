@@ -16,13 +16,12 @@ import regex
 
 from workflow_scripts.config.configuration import Config
 from workflow_scripts.run.analyses import sources_read
-from workflow_scripts.run.findings import Finding, gigabytes, is_awaited, judged, used_corpora
+from workflow_scripts.run.findings import Finding, gigabytes, is_awaited, judged, scored, used_corpora
 from workflow_scripts.run.mark_findings import joined_files, of_other_tools, quoted_cells
 from workflow_scripts.run.uses import data_file, data_used, sources_of
 from workflow_scripts.stage import InputError, resource
-from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.tasks.experiment import chain, experiments_needed
-from workflow_scripts.tasks.translation import translations
+from workflow_scripts.tasks.plan import plans_of_run
 from workflow_scripts.text.acquisition import Data, by_hand, needed
 from workflow_scripts.text.aligned import AlignedSource, read_aligned
 from workflow_scripts.text.corpus import Corpus, leak_key
@@ -212,7 +211,7 @@ def in_both(about: str, texts: list[list[str]], learnt: list[list[str]]) -> Iter
 
 def retrieval_text(config: Config) -> Iterator[Finding]:
     """Whether text for retrieval is what the configuration says: files, columns, ids."""
-    for name in dict.fromkeys(e.corpus for each in config.run.experiments if task_of(e := config.experiments[each]).text == "aligned"):
+    for name in dict.fromkeys(plan.corpus for plan in plans_of_run(config) if plan.task.text == "aligned"):
         for part, source in sources_of(config.aligned[name]).items():
             if not is_awaited(*source.paths()):
                 yield judged(f"aligned.{name}.{part}", _aligned_text, source)
@@ -242,15 +241,15 @@ def _aligned_text(source: AlignedSource) -> str:
 
 def unaligned(config: Config) -> Iterator[Finding]:
     """Whether the text that the distance of the languages is measured on, beside the test set, is there."""
-    for name, each in translations(config).items():
-        for code, path in each.representation.text.items() if name in config.run.experiments else ():
+    for plan in scored(config):
+        for code, path in plan.settings.representation.text.items():
             if not is_awaited(path):
-                yield from _in_language(f"experiments.{name}.representation.text.{code}", resource(path), code)
+                yield from _in_language(f"{plan.where}.representation.text.{code}", resource(path), code)
 
 
 def analysed(config: Config) -> Iterator[Finding]:
     """Whether the texts of analyses that are no test sets of the run are there, and all models can read them."""
-    learnt = {config.experiments[name].corpus for name in experiments_needed(config)}
+    learnt = {plan.corpus for plan in experiments_needed(config)}
     for name in config.run.analyses:
         analysis = config.analyses[name]
         trimmed = {link for model in analysis.models for link in chain(config, model) if config.backbones[link].trim}

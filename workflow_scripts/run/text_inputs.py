@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
-import json
 from typing import Any
 
 from workflow_scripts.config import paths
-from workflow_scripts.config.configuration import Config
+from workflow_scripts.config.phases import Phase
 from workflow_scripts.models.decoding import Decoding
 from workflow_scripts.run.backbone_uses import of_users
 from workflow_scripts.run.jobs import Job, as_json, writing_plugins
 from workflow_scripts.run.uses import backbones_used, data_file
 from workflow_scripts.stage import resource
 from workflow_scripts.tasks import translation
-from workflow_scripts.tasks.entry import task_of
-from workflow_scripts.tasks.experiment import arm_phases, lexicon_corpus, lexicons_used, seeds_of, texts_read, trains
+from workflow_scripts.tasks.plan import Plan, plans_of_run
 from workflow_scripts.text import labelled
 
 
@@ -52,36 +49,33 @@ def others_held_out(job: Job, side: str) -> list[str]:
     """What the training text must not have although other text holds it out: references that the corpus's models translate zero-shot, and
     the dev and test sets of experiments that start from the model of an arm that was trained on it, that look into such a model, that read
     it in a phase before the task, or that switch words by a lexicon that was aligned in it."""
-    own, arms = paths.corpus_folder(job.config, job.w.corpus), {name: job.config.backbones[name].arm for name in backbones_used(job.config)}
-    trained = {name: job.config.experiments[arm.experiment] for name, arm in arms.items() if arm}
-    learnt = [name for name, e in trained.items() if job.w.corpus in _corpora_learnt(job.config, e)]
+    own, backbones = paths.corpus_folder(job.config, job.w.corpus), job.config.backbones
+    trained = {name: Plan(job.config, arm.experiment) for name in backbones_used(job.config) if (arm := backbones[name].arm)}
+    learnt = [name for name, plan in trained.items() if job.w.corpus in _corpora_learnt(plan)]
     held_out = {path for name in learnt for path in of_users(job.config, name, "held_out_text")}
-    for name in job.config.run.experiments:
-        if job.w.corpus in _corpora_known(job.config, job.config.experiments[name]):
-            held_out |= {*task_of(job.config.experiments[name]).held_out_text(job.config, name)}
+    known = [plan for plan in plans_of_run(job.config) if job.w.corpus in _corpora_known(plan)]
+    held_out |= {path for plan in known for path in plan.task.held_out_text(plan)}
     others = {path for path in held_out if not path.startswith(f"{own}/")}
     return sorted({*translation.zero_shot_references(job.config, job.w.corpus, getattr(job.w, side)), *others})
 
 
-def _corpora_learnt(config: Config, experiment: Any) -> set[str]:
+def _corpora_learnt(plan: Plan) -> set[str]:
     """The texts that an experiment's arms are trained on, and those in which its lexicons were aligned."""
-    more = (*getattr(experiment, "together_with", ()), *texts_read(config, experiment))
-    return {experiment.corpus, *more, *_corpora_aligned(config, experiment)}
+    return {*plan.corpora_learnt, *_corpora_aligned(plan)}
 
 
-def _corpora_aligned(config: Config, experiment: Any) -> set[str]:
+def _corpora_aligned(plan: Plan) -> set[str]:
     """The corpora whose pairs an experiment's lexicons are made of; other lexicons do not know which sentences belong together."""
-    aligned = [name for name in lexicons_used(config, experiment) if config.lexicons[name].mapping.mode == "aligned"]
-    return {lexicon_corpus(config, experiment, name) for name in aligned}
+    return {plan.lexicon_corpus(name) for name in plan.lexicons if plan.config.lexicons[name].mapping.mode == "aligned"}
 
 
-def _corpora_known(config: Config, experiment: Any) -> set[str]:
+def _corpora_known(plan: Plan) -> set[str]:
     """The corpora besides its own that an experiment knows from elsewhere: by its lexicons and the phases before its task, or by the models
     that it looks into."""
-    if trains(experiment):
-        return {*texts_read(config, experiment), *_corpora_aligned(config, experiment)}
-    models = [config.experiments[model.experiment] for model in experiment.models.values() if model.experiment]
-    return {corpus for model in models for corpus in _corpora_learnt(config, model)}
+    if plan.trains:
+        return {*plan.corpora_read, *_corpora_aligned(plan)}
+    models = [plan.other(model.experiment) for model in plan.settings.models.values() if model.experiment]
+    return {corpus for model in models for corpus in _corpora_learnt(model)}
 
 
 def labelled_sources(job: Job) -> list[str]:
@@ -113,20 +107,23 @@ def translating_model(job: Job) -> str:
     by = job.labelled.translations[job.w.name].by
     if "backbone" in by:
         return paths.backbone_model(by["backbone"])
-    seed = seeds_of(job.config, job.config.experiments[by["experiment"]])[0]
-    return paths.trained_model(by["experiment"], by["arm"], seed, "finetune")
+    return paths.trained_model(by["experiment"], by["arm"], Plan(job.config, by["experiment"]).seeds[0], "finetune")
 
 
 def translating_settings(job: Job) -> str:
     """How that model decodes, as JSON: as in its experiment; a backbone has none, and decodes by default."""
-    by = job.labelled.translations[job.w.name].by
-    settings = job.config.experiments[by["experiment"]].decoding if "experiment" in by else Decoding()
-    return json.dumps(dataclasses.asdict(settings))
+    return as_json(_translating(job)[0])
 
 
 def translating_plugin(job: Job) -> dict[str, list[str]]:
     """The files of the plugins that this decoding uses: of the generator, and of the engine unless the generator writes itself."""
+    return writing_plugins(*_translating(job))
+
+
+def _translating(job: Job) -> tuple[Decoding, list[Phase]]:
+    """How that model decodes, and the phases of its arm."""
     by = job.labelled.translations[job.w.name].by
-    experiment = job.config.experiments[by["experiment"]] if "experiment" in by else None
-    phases = arm_phases(job.config, experiment, by["arm"]) if experiment else []
-    return writing_plugins(experiment.decoding if experiment else Decoding(), phases)
+    if "backbone" in by:
+        return Decoding(), []
+    plan = Plan(job.config, by["experiment"])
+    return plan.settings.decoding, plan.phases_of(by["arm"])

@@ -11,11 +11,9 @@ from typing import Any
 
 from workflow_scripts.config import paths
 from workflow_scripts.config.configuration import Config
-from workflow_scripts.config.experiments import AnyExperiment, task_name
 from workflow_scripts.names import undefined
 from workflow_scripts.run.jobs import Job
-from workflow_scripts.tasks.entry import task_of
-from workflow_scripts.tasks.experiment import arms_of, backbone_of, seeds_of, trains
+from workflow_scripts.tasks.plan import Plan, plans_of_run
 
 # ---------------------------------------------------------------------------------------------
 # what is compared
@@ -23,10 +21,10 @@ from workflow_scripts.tasks.experiment import arms_of, backbone_of, seeds_of, tr
 
 def comparisons(config: Config) -> list[dict[str, str]]:
     """For each task and text with several models: backbone → experiment, that of `run.transfer` first."""
-    groups: dict[tuple[str | None, str], dict[str, str]] = {}
-    for name in config.run.experiments if config.run.transfer else ():
-        if _is_compared(experiment := config.experiments[name]):
-            groups.setdefault((task_name(experiment), experiment.corpus), {}).setdefault(_compared_by(config, name), name)
+    groups: dict[tuple[str, str], dict[str, str]] = {}
+    for plan in plans_of_run(config) if config.run.transfer else ():
+        if _is_compared(plan):
+            groups.setdefault((plan.task.name, plan.corpus), {}).setdefault(_compared_by(plan), plan.name)
     base = config.run.transfer or ""
     return [{base: group[base], **group} for group in groups.values() if base in group and len(group) > 1]
 
@@ -35,12 +33,12 @@ def retrievals(config: Config) -> dict[str, dict[str, str]]:
     """Retrieval → backbone → the name that the model has there, that of `run.transfer` first; of those that look into this backbone."""
     found: dict[str, dict[str, str]] = {}
     base = config.run.transfer or ""
-    for name in config.run.experiments if base else ():
-        if not trains(config.experiments[name]):
-            models = {backbone: called for called, backbone in _looked_into(config.experiments[name])}
+    for plan in plans_of_run(config) if base else ():
+        if not plan.trains:
+            models = {backbone: called for called, backbone in _looked_into(plan)}
             # with one backbone the others are models of arms, which the backbone does not tell apart
             if base in models and len(models) > 1:
-                found[name] = {base: models[base], **models}
+                found[plan.name] = {base: models[base], **models}
     return found
 
 
@@ -59,7 +57,7 @@ def results(config: Config) -> list[str]:
 
 
 def _group(job: Job) -> dict[str, str]:
-    return next(group for group in comparisons(job.config) if group[job.config.run.transfer or ""] == job.name)
+    return next(group for group in comparisons(job.config) if group[job.config.run.transfer or ""] == job.plan.name)
 
 
 def names(job: Job) -> list[str]:
@@ -69,11 +67,8 @@ def names(job: Job) -> list[str]:
 
 def folders(job: Job) -> list[str]:
     """The folders of predictions of all models, with all seeds, in this order."""
-    return [
-        f"{paths.run_folder(name, arms_of(job.config, job.config.experiments[name])[0], seed)}/predictions"
-        for name in _group(job).values()
-        for seed in seeds_of(job.config, job.config.experiments[name])
-    ]
+    plans = map(job.plan.other, _group(job).values())
+    return [f"{paths.run_folder(plan.name, plan.arms[0], seed)}/predictions" for plan in plans for seed in plan.seeds]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -90,20 +85,18 @@ def problems(config: Config) -> Iterator[str]:
             f"run.transfer: there is nothing to compare {config.run.transfer!r} with; it needs experiments of one task on one text, one of "
             "them on this backbone and others on other backbones"
         )
-    seen: dict[tuple[str | None, str, str], str] = {}
-    for name in config.run.experiments:
-        if not _is_compared(experiment := config.experiments[name]):
-            continue
-        key = (task_name(experiment), experiment.corpus, _compared_by(config, name))
+    seen: dict[tuple[str, str, str], str] = {}
+    for plan in filter(_is_compared, plans_of_run(config)):
+        key = (plan.task.name, plan.corpus, _compared_by(plan))
         if key in seen:
             yield (
-                f"run.transfer: {seen[key]} and {name} are both {key[0]} of {key[1]} with backbone {key[2]}, so that the backbone does not "
-                "tell them apart; leave one out of run.experiments, or make them arms of one experiment"
+                f"run.transfer: {seen[key]} and {plan.name} are both {key[0]} of {key[1]} with backbone {key[2]}, so that the backbone "
+                "does not tell them apart; leave one out of run.experiments, or make them arms of one experiment"
             )
-        seen.setdefault(key, name)
+        seen.setdefault(key, plan.name)
     for name in retrievals(config):
         known: dict[str, str] = {}
-        for called, backbone in _looked_into(config.experiments[name]):
+        for called, backbone in _looked_into(Plan(config, name)):
             if backbone in known:
                 yield (
                     f"run.transfer: {known[backbone]} and {called} of experiments.{name}.models are both backbone {backbone}, which does "
@@ -111,33 +104,33 @@ def problems(config: Config) -> Iterator[str]:
                 )
             known.setdefault(backbone, called)
     for group in comparisons(config):
-        arms = {name: arms_of(config, config.experiments[name])[0] for name in group.values()}
+        plans = [Plan(config, name) for name in group.values()]
+        arms = {plan.name: plan.arms[0] for plan in plans}
         if len({*arms.values()}) > 1:
             yield f"run.transfer: experiments that are compared need the same first arm: {arms}"
-        seeds = {name: seeds_of(config, config.experiments[name]) for name in group.values()}
+        seeds = {plan.name: plan.seeds for plan in plans}
         if len({*map(tuple, seeds.values())}) > 1:
             yield f"run.transfer: experiments that are compared need the same `seeds`: {seeds}"
         for setting in ("metric", "relevant"):
-            values: dict[str, Any] = {name: getattr(_head(config, name), setting, None) for name in group.values()}
+            values: dict[str, Any] = {plan.name: getattr(_head(plan), setting, None) for plan in plans}
             if len({*values.values()}) > 1:
                 yield f"run.transfer: experiments that are compared need the same `{setting}`: {values}"
 
 
-def _looked_into(experiment: Any) -> list[tuple[str, str]]:
+def _looked_into(plan: Plan) -> list[tuple[str, str]]:
     """The models of a retrieval that are backbones: their names there, and the backbones."""
-    return [(called, model.backbone) for called, model in experiment.models.items() if model.backbone]
+    return [(called, model.backbone) for called, model in plan.settings.models.items() if model.backbone]
 
 
-def _is_compared(experiment: AnyExperiment) -> bool:
+def _is_compared(plan: Plan) -> bool:
     """Whether an experiment's models can be compared by their backbones: it is trained on text with labels, and does not write."""
-    return trains(experiment) and task_of(experiment).text == "labelled" and task_of(experiment).answers != "text"
+    return plan.trains and plan.task.text == "labelled" and plan.task.answers != "text"
 
 
-def _compared_by(config: Config, name: str) -> str:
+def _compared_by(plan: Plan) -> str:
     """The backbone of an experiment's first arm, which is the one that is tested."""
-    return backbone_of(config, config.experiments[name], arms_of(config, config.experiments[name])[0])
+    return plan.backbone_of(plan.arms[0])
 
 
-def _head(config: Config, name: str) -> Any:
-    experiment: Any = config.experiments[name]
-    return getattr(experiment, experiment.head)
+def _head(plan: Plan) -> Any:
+    return getattr(plan.settings, plan.settings.head)

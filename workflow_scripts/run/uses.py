@@ -7,7 +7,8 @@ from typing import Any
 from workflow_scripts.config.configuration import Config
 from workflow_scripts.run.analyses import sources_read
 from workflow_scripts.stage import resource
-from workflow_scripts.tasks.experiment import backbones_of, chain, experiments_needed, lexicons_used, texts_read
+from workflow_scripts.tasks.experiment import chain, experiments_needed
+from workflow_scripts.tasks.plan import plans_of_run
 from workflow_scripts.tasks.translation import translations
 from workflow_scripts.text import labelled as labels
 from workflow_scripts.text.acquisition import suffix
@@ -30,8 +31,7 @@ def data_used(config: Config) -> list[str]:
 
 def backbones_used(config: Config) -> list[str]:
     """Names of the backbones that the run's experiments and analyses need, with those that they are made from."""
-    experiments = [config.experiments[name] for name in config.run.experiments if name in config.experiments]
-    named = [backbone for experiment in experiments for backbone in backbones_of(config, experiment)]
+    named = [backbone for plan in plans_of_run(config) for backbone in plan.backbones]
     named += [model for name in config.run.analyses if name in config.analyses for model in config.analyses[name].models]
     named += [backbone for backbone in translators(config) if backbone in config.backbones]
     return list(dict.fromkeys(link for own in named for link in chain(config, own)))
@@ -40,7 +40,7 @@ def backbones_used(config: Config) -> list[str]:
 def translators(config: Config) -> dict[str, list[str]]:
     """Backbones that translate training text with labels → the languages that they need for it."""
     needed: dict[str, list[str]] = {}
-    for corpus in dict.fromkeys(config.experiments[name].corpus for name in config.run.experiments if name in config.experiments):
+    for corpus in dict.fromkeys(plan.corpus for plan in plans_of_run(config)):
         block = config.labelled.get(corpus)
         for name, source in block.translations.items() if block else ():
             if block and "backbone" in source.by:
@@ -71,8 +71,8 @@ def paths_of(config: Config) -> Iterator[tuple[str, str]]:
     for name, lexicon in config.lexicons.items():
         for kind in ("vectors", "dictionary", "gold"):
             yield from ((f"lexicons.{name}.{kind}", path) for path in getattr(lexicon, kind).values())
-    for name, experiment in translations(config).items():
-        yield from ((f"experiments.{name}.representation.text", path) for path in experiment.representation.text.values())
+    for plan in translations(config).values():
+        yield from ((f"{plan.where}.representation.text", path) for path in plan.settings.representation.text.values())
     for name, backbone in config.backbones.items():
         texts = backbone.pretraining.text.values() if backbone.pretraining else ()
         yield from ((f"backbones.{name}.{backbone.kind}.text", path) for path in texts)
@@ -86,11 +86,10 @@ def paths_of(config: Config) -> Iterator[tuple[str, str]]:
 
 def paths_used(config: Config) -> Iterator[tuple[str, str]]:
     """Every file that the configuration names and the run reads, and where it is named."""
-    experiments = {name: config.experiments[name] for name in experiments_needed(config)}
-    lexicons = {name for experiment in experiments.values() for name in lexicons_used(config, experiment)}
-    texts = {corpus for experiment in experiments.values() for corpus in (experiment.corpus, *getattr(experiment, "together_with", ()))}
-    texts |= {corpus for experiment in experiments.values() for corpus in texts_read(config, experiment)}
-    texts |= {config.lexicons[name].corpus for name in lexicons} | {*bitext_used(config)}
+    plans = experiments_needed(config)
+    lexicons = {name for plan in plans for name in plan.lexicons}
+    texts = {corpus for plan in plans for corpus in plan.corpora_learnt}
+    texts |= {*bitext_used(config), *(corpus for name in lexicons if (corpus := config.lexicons[name].corpus))}
     read = {
         **dict.fromkeys(("corpora", "labelled", "aligned"), texts),
         "lexicons": lexicons,

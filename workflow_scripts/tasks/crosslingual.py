@@ -6,9 +6,10 @@ lexicons that are learnt from other text, each sentence into one of several lang
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import itertools
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -21,33 +22,24 @@ from workflow_scripts.entry_names import Named
 from workflow_scripts.errors import InputError
 from workflow_scripts.evidence.average import AVERAGE
 from workflow_scripts.names import undefined
-from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.tasks.experiment import (
     Trained,
-    arms_of,
-    backbone_of,
     backbone_problems,
-    backbones_of,
     given_dictionary,
     grid_of,
     grid_points,
     head_settings,
-    lexicons_used,
     needs_lexicon,
     of_training,
     phase_training,
-    phases_of,
     published_problems,
-    seeds_of,
     shared_problems,
 )
+from workflow_scripts.tasks.plan import Plan, plans_of_run
 from workflow_scripts.tasks.translation import learnt_sources, translations
 from workflow_scripts.tasks.verbaliser import words_of
 from workflow_scripts.text.languages import unknown_language
 from workflow_scripts.training.choice import Choice
-
-if TYPE_CHECKING:
-    from workflow_scripts.text.labelled import Labelled
 
 
 @dataclass(kw_only=True)
@@ -83,49 +75,53 @@ class Finetuned(CrossLingual):
 # what an experiment means
 
 
-def languages(config: Config, name: str) -> list[str]:
+def languages(plan: Plan) -> list[str]:
     """The languages of the texts, that of the training text first."""
-    labelled = config.labelled[config.experiments[name].corpus]
-    tested = [labelled.language_of(f"test/{test}") for test in labelled.test]
-    experiment = config.experiments[name]
-    more = [part for kind in ("translations", "more_dev") for part in paths.more_parts(config, experiment.corpus, kind)]
-    return list(dict.fromkeys([labelled.language, *tested, *(paths.labelled_language(config, experiment.corpus, part) for part in more)]))
+    more = [part for kind in ("translations", "more_dev") for part in paths.more_parts(plan.config, plan.corpus, kind)]
+    return list(dict.fromkeys([plan.text.language, *tested_languages(plan), *map(plan.text.language_of, more)]))
 
 
-def trained_languages(config: Config, name: str) -> list[str]:
+def tested_languages(plan: Plan) -> list[str]:
+    """The language of each test set."""
+    return [plan.text.language_of(f"test/{test}") for test in plan.text.test]
+
+
+def trained_languages(plan: Plan) -> list[str]:
     """The language of the training text."""
-    return languages(config, name)[:1]
+    return [plan.text.language]
 
 
-def translated_parts(config: Config, name: str, phase: Phase) -> list[str]:
+def translated_parts(plan: Plan, phase: Phase) -> list[str]:
     """The parts of further training text that a phase learns from."""
-    return paths.more_parts(config, config.experiments[name].corpus, "translations") if phase.translations else []
+    return paths.more_parts(plan.config, plan.corpus, "translations") if phase.translations else []
 
 
-def selecting_parts(config: Config, name: str) -> list[str]:
+def all_translated_parts(plan: Plan) -> list[str]:
+    """Those of the phases of all arms."""
+    return [part for _, phase in plan.phases for part in translated_parts(plan, phase)]
+
+
+def selecting_parts(plan: Plan) -> list[str]:
     """The parts of further dev text that early stopping goes by."""
-    experiment = config.experiments[name]
-    return paths.more_parts(config, experiment.corpus, "more_dev") if experiment.select_on == "all" else []
+    return paths.more_parts(plan.config, plan.corpus, "more_dev") if plan.settings.select_on == "all" else []
 
 
-def switched_into(config: Config, name: str) -> list[str]:
+def switched_into(plan: Plan) -> list[str]:
     """The languages that words are switched into: those of the test sets, unless the experiment names them."""
-    labelled, into = config.labelled[config.experiments[name].corpus], config.experiments[name].into
-    tested = [labelled.language_of(f"test/{test}") for test in labelled.test]
-    return [code for code in dict.fromkeys(tested if into is None else into) if code != labelled.language]
+    into = plan.settings.into
+    return [code for code in dict.fromkeys(tested_languages(plan) if into is None else into) if code != plan.text.language]
 
 
-def given_lexicons(config: Config, name: str, lexicon: str | None = None) -> dict[tuple[str, str], str]:
+def given_lexicons(plan: Plan, lexicon: str | None = None) -> dict[tuple[str, str], str]:
     """(lexicon, pair) → its folder, for each language that is switched into; of the experiment's lexicons, or of one."""
-    experiment: CrossLingual = config.experiments[name]
-    code = config.labelled[experiment.corpus].language
+    blocks = plan.config.lexicons
     return {
-        (used, pair): paths.lexicon_folder(config, config.lexicons[used].corpus or "", used)
-        if is_learnt(config.lexicons[used])
-        else paths.given_lexicon_folder(experiment.corpus, used, pair)
-        for used in ([lexicon] if lexicon else lexicons_used(config, experiment))
-        for other in switched_into(config, name)
-        if (pair := pair_of(config, used, code, other))
+        (used, pair): paths.lexicon_folder(plan.config, blocks[used].corpus or "", used)
+        if is_learnt(blocks[used])
+        else paths.given_lexicon_folder(plan.corpus, used, pair)
+        for used in ([lexicon] if lexicon else plan.lexicons)
+        for other in switched_into(plan)
+        if (pair := pair_of(plan.config, used, plan.text.language, other))
     }
 
 
@@ -136,10 +132,8 @@ def is_learnt(lexicon: LexiconStages) -> bool:
 
 def crosslingual_lexicons(config: Config) -> list[str]:
     """The lexicons by which the words of the run's texts with labels are switched."""
-    run = [config.experiments[name] for name in config.run.experiments if name in config.experiments]
-    return list(
-        dict.fromkeys(name for e in run if e.corpus in config.labelled for name in lexicons_used(config, e) if name in config.lexicons)
-    )
+    used = [name for plan in plans_of_run(config) if plan.corpus in config.labelled for name in plan.lexicons]
+    return [name for name in dict.fromkeys(used) if name in config.lexicons]
 
 
 def pair_of(config: Config, lexicon: str, code: str, other: str) -> str | None:
@@ -151,65 +145,58 @@ def pair_of(config: Config, lexicon: str, code: str, other: str) -> str | None:
     return "-".join(learnt.languages) if learnt and {code, other} == {*learnt.languages} else None
 
 
-def lexicon_files(config: Config, name: str, lexicon: str | None = None) -> list[str]:
+def lexicon_files(plan: Plan, lexicon: str | None = None) -> list[str]:
     """The files of the given lexicons from the text's language into the others."""
-    code = config.labelled[config.experiments[name].corpus].language
-    folders = given_lexicons(config, name, lexicon)
+    code = plan.text.language
+    folders = given_lexicons(plan, lexicon)
     return [f"{folder}/{code}-{(set(pair.split('-')) - {code}).pop()}.tsv" for (_, pair), folder in folders.items()]
 
 
-def training_text(config: Config, name: str) -> list[str]:
+def training_text(plan: Plan) -> list[str]:
     """The sentences of the training text."""
-    corpus, phases = config.experiments[name].corpus, phases_of(config, config.experiments[name])
-    more = [part for _, phase in phases for part in translated_parts(config, name, phase)]
-    return [paths.labelled_file(config, corpus, part) for part in dict.fromkeys(["train", *more])]
+    return [paths.labelled_file(plan.config, plan.corpus, part) for part in dict.fromkeys(["train", *all_translated_parts(plan)])]
 
 
-def held_out_text(config: Config, name: str) -> list[str]:
+def held_out_text(plan: Plan) -> list[str]:
     """The sentences of dev and test sets."""
-    corpus = config.experiments[name].corpus
+    config, corpus = plan.config, plan.corpus
     parts = [*paths.labelled_parts(config, corpus)[1:], *paths.more_parts(config, corpus, "more_dev")]
     return [paths.labelled_file(config, corpus, part) for part in parts]
 
 
-def lexicons(config: Config, name: str) -> list[str]:
+def lexicons(plan: Plan) -> list[str]:
     """Folders of the lexicons that are made of given dictionaries."""
-    return list(given_lexicons(config, name).values())
+    return list(given_lexicons(plan).values())
 
 
-def results(config: Config, name: str) -> set[str]:
+def results(plan: Plan) -> set[str]:
     """All files that the report reads: predictions, curves, tests of significance, noised text."""
-    experiment: CrossLingual = config.experiments[name]
-    own = paths.experiment_folder(name)
-    files = {f"{own}/significance.json", *(f"{paths.backbone_folder(used)}/backbone.json" for used in backbones_of(config, experiment))}
-    more = [part for _, phase in phases_of(config, experiment) for part in translated_parts(config, name, phase)]
-    parts = [*paths.labelled_parts(config, experiment.corpus), *more, *selecting_parts(config, name)]
-    files |= {paths.labelled_file(config, experiment.corpus, part, ".json") for part in parts}
-    files |= {f"{folder}/lexicon.json" for folder in lexicons(config, name)}
-    if grid_of(experiment):
-        files |= {f"{own}/{arm}/choice.json" for arm in arms_of(config, experiment)}
-    for arm in arms_of(config, experiment):
-        for seed in seeds_of(config, experiment):
-            run = paths.run_folder(name, arm, seed)
-            files |= {f"{run}/predictions", *(f"{run}/{phase.name}/curve.tsv" for phase in config.arms[arm])}
-            files |= {paths.noised_folder(name, phase.noised, seed) for phase in config.arms[arm] if phase.restores}
+    files = {f"{plan.folder}/significance.json", *(f"{paths.backbone_folder(used)}/backbone.json" for used in plan.backbones)}
+    parts = [*paths.labelled_parts(plan.config, plan.corpus), *all_translated_parts(plan), *selecting_parts(plan)]
+    files |= {paths.labelled_file(plan.config, plan.corpus, part, ".json") for part in parts}
+    files |= {f"{folder}/lexicon.json" for folder in lexicons(plan)}
+    if grid_of(plan.settings):
+        files |= {f"{plan.folder}/{arm}/choice.json" for arm in plan.arms}
+    for arm, seed in itertools.product(plan.arms, plan.seeds):
+        run = paths.run_folder(plan.name, arm, seed)
+        files |= {f"{run}/predictions", *(f"{run}/{phase.name}/curve.tsv" for phase in plan.phases_of(arm))}
+        files |= {paths.noised_folder(plan.name, phase.noised, seed) for phase in plan.phases_of(arm) if phase.restores}
     return files
 
 
-def phases(config: Config, name: str, arms: list[str]) -> Iterator[Trained]:
+def phases(plan: Plan, arms: list[str]) -> Iterator[Trained]:
     """Every phase of some of its arms that is trained."""
-    experiment: CrossLingual = config.experiments[name]
-    seeds, points = len(seeds_of(config, experiment)), grid_points(experiment)
-    for arm, phase in phases_of(config, experiment, arms):
-        backbone = backbone_of(config, experiment, arm)
+    experiment, seeds, points = plan.settings, len(plan.seeds), grid_points(plan.settings)
+    for arm, phase in plan.phases_of_arms(arms):
+        backbone = plan.backbone_of(arm)
         if phase.bridge:
             training = phase_training(experiment, phase)
-            yield of_training("pretext", f"experiments.{name}.training", backbone, training, seeds + bool(points))
+            yield of_training("pretext", f"{plan.where}.training", backbone, training, seeds + bool(points))
         for point in () if phase.bridge else (points or [{}]):
             # each point is trained once, then the chosen one with every seed
             times = 1 + seeds / len(points) if points else seeds
             epochs = point.get("epochs", phase.epochs) or 0
-            yield _finetuning(f"experiments.{name}.{experiment.head}", backbone, head_settings(experiment, point), epochs, times)
+            yield _finetuning(f"{plan.where}.{experiment.head}", backbone, head_settings(experiment, point), epochs, times)
 
 
 def _finetuning(where: str, backbone: str, chosen: Any, epochs: int, times: float) -> Trained:
@@ -232,14 +219,14 @@ def _finetuning(where: str, backbone: str, chosen: Any, epochs: int, times: floa
 # what is wrong with an experiment
 
 
-def problems(config: Config, name: str, unit: str) -> Iterator[str]:
+def problems(plan: Plan, unit: str) -> Iterator[str]:
     """What is wrong with an experiment in whose text a `unit` has a label, and types cannot tell."""
-    where, experiment = f"experiments.{name}", config.experiments[name]
+    where, experiment = plan.where, plan.settings
     key, head = experiment.head, getattr(experiment, experiment.head)
-    yield from shared_problems(config, name)
-    for arm, phase in phases_of(config, experiment):
+    yield from shared_problems(plan)
+    for arm, phase in plan.phases:
         if phase.untrained:
-            yield from _asking_problems(config, name, arm)
+            yield from _asking_problems(plan, arm)
         elif phase.data == "task" and phase.epochs is None:
             yield (
                 f"arms.{arm}: {where}, a {experiment.task}, counts epochs and not updates; give it an arm with "
@@ -247,49 +234,46 @@ def problems(config: Config, name: str, unit: str) -> Iterator[str]:
             )
         if phase.data == "task" and phase.training:
             yield f"arms.{arm}.training: is for pretext phases; finetuning has {where}.{key}"
-    if experiment.select_on == "all" and not selecting_parts(config, name):
-        yield f"{where}.select_on: all needs `more_dev` in labelled.{experiment.corpus}, dev text in other languages"
+    if experiment.select_on == "all" and not selecting_parts(plan):
+        yield f"{where}.select_on: all needs `more_dev` in labelled.{plan.corpus}, dev text in other languages"
     yield from _grid_problems(where, experiment, key)
-    yield from translations_problems(config, name)
+    yield from translations_problems(plan)
     switched = []
     if getattr(head, "switch_while_finetuning", False):
         switched.append(f"{where}.{key}.switch_while_finetuning")
-    yield from text_problems(config, name, unit, {f"{where}.{key}": head.max_length}, switched)
+    yield from text_problems(plan, unit, {f"{where}.{key}": head.max_length}, switched)
 
 
-def _asking_problems(config: Config, name: str, arm: str) -> Iterator[str]:
+def _asking_problems(plan: Plan, arm: str) -> Iterator[str]:
     """What is wrong with an arm that asks a model for labels without training it."""
-    where, experiment = f"experiments.{name}", config.experiments[name]
-    if not task_of(experiment).asked:  # type: ignore[attr-defined]
+    if not plan.task.asked:
         known = ", ".join(each for each, entry in registry.entries("task").items() if entry.has_head and entry.asked)
         yield (
-            f"arms.{arm}: trains nothing, but {where}, a {experiment.task}, needs a head that is finetuned; those that ask a decoder for "
-            f"labels: {known}. Leave it out of {where}.arms"
+            f"arms.{arm}: trains nothing, but {plan.where}, a {plan.settings.task}, needs a head that is finetuned; those that ask a "
+            f"decoder for labels: {known}. Leave it out of {plan.where}.arms"
         )
-    elif experiment.corpus in config.labelled:
+    elif plan.text:
         try:
-            words_of(config.labelled[experiment.corpus].labels, experiment.verbaliser)
+            words_of(plan.text.labels, plan.settings.verbaliser)
         except InputError as error:
-            yield f"{where}.{error}"
+            yield f"{plan.where}.{error}"
 
 
-def translations_problems(config: Config, name: str) -> Iterator[str]:
+def translations_problems(plan: Plan) -> Iterator[str]:
     """What is wrong with the translations of an experiment's training text, and with the models that are to make them."""
-    experiment = config.experiments[name]
-    corpus = experiment.corpus
-    block = config.labelled.get(corpus)
-    for arm, phase in phases_of(config, experiment):
+    for arm, phase in plan.phases:
         if phase.translations and phase.data != "task":
             yield f"arms.{arm}: a pretext phase learns from no translations; set it in the task phase"
-        if phase.translations and block and not block.translations:
-            yield f"arms.{arm}: learns from `translations`, of which labelled.{corpus} has none"
-    for code, source in block.translations.items() if block else ():
-        if block and source.by:
-            yield from _translator_problems(config, f"labelled.{corpus}.translations.{code}.by", block, code)
+        if phase.translations and plan.text and not plan.text.translations:
+            yield f"arms.{arm}: learns from `translations`, of which labelled.{plan.corpus} has none"
+    for code, source in plan.text.translations.items() if plan.text else ():
+        if source.by:
+            yield from _translator_problems(plan, code)
 
 
-def _translator_problems(config: Config, where: str, block: Labelled, code: str) -> Iterator[str]:
+def _translator_problems(plan: Plan, code: str) -> Iterator[str]:
     """What is wrong with the model that is to make a translation of the training text."""
+    block, where = plan.text, f"labelled.{plan.corpus}.translations.{code}.by"
     by, part = block.translations[code].by, f"translated/{code}"
     texts = block.language, block.language_of(part)
     if block.unit == "word":
@@ -301,23 +285,24 @@ def _translator_problems(config: Config, where: str, block: Labelled, code: str)
     if set(by) not in ({"backbone"}, {"experiment", "arm"}):
         yield f"{where}: wants {{backbone: NAME}}, or {{experiment: NAME, arm: NAME}}, got {by}"
     elif "backbone" in by:
-        yield from undefined(where, by["backbone"], config.backbones)
+        yield from undefined(where, by["backbone"], plan.config.backbones)
     else:
-        yield from _translating_experiment_problems(config, where, by, texts)
+        yield from _translating_experiment_problems(plan.config, where, by, texts)
 
 
 def _translating_experiment_problems(config: Config, where: str, by: dict[str, str], texts: tuple[str, str]) -> Iterator[str]:
     """The experiment must be run, and its models must translate from the first language of `texts` into the second."""
-    named, other = by["experiment"], config.experiments.get(by["experiment"])
+    named = by["experiment"]
+    other = Plan(config, named) if named in config.experiments else None
     yield from undefined(where, named, config.run.experiments)
-    yield from undefined(where, by["arm"], arms_of(config, other) if other else config.arms)
+    yield from undefined(where, by["arm"], other.arms if other else config.arms)
     if other is None:
         return
     if named not in translations(config):
-        yield f"{where}: experiments.{named} is a {other.task}; a translation is needed"
-    elif texts[1] != other.target or texts[0] not in learnt_sources(config, named):
-        learnt = ", ".join(learnt_sources(config, named))
-        yield f"{where}: experiments.{named} translates {learnt} into {other.target}, not {texts[0]} into {texts[1]}"
+        yield f"{where}: {other.where} is a {other.settings.task}; a translation is needed"
+    elif texts[1] != other.settings.target or texts[0] not in learnt_sources(other):
+        learnt = ", ".join(learnt_sources(other))
+        yield f"{where}: {other.where} translates {learnt} into {other.settings.target}, not {texts[0]} into {texts[1]}"
 
 
 def _grid_problems(where: str, experiment: Any, key: str) -> Iterator[str]:
@@ -343,24 +328,17 @@ def _grid_problems(where: str, experiment: Any, key: str) -> Iterator[str]:
         yield f"{where}.choice.by: {experiment.choice.by} is not measured; set dev_score or dev_loss"
 
 
-def text_problems(
-    config: Config,
-    name: str,
-    unit: str,
-    lengths: dict[str, int],
-    switches: list[str],
-    known: Callable[[Config, str], list[str]] = languages,
-) -> Iterator[str]:
-    """What is wrong with an experiment's text, lexicons and backbone, to which the languages that `known` says must be known.
+def text_problems(plan: Plan, unit: str, lengths: dict[str, int], switches: list[str]) -> Iterator[str]:
+    """What is wrong with an experiment's text, lexicons and backbone.
 
     A `unit` of its text has a label. `lengths` are those of `backbone_problems`; `switches` are keys, besides the arms with a pretext
     phase, because of which words are switched.
     """
-    where, experiment = f"experiments.{name}", config.experiments[name]
-    yield from undefined(f"{where}.corpus", experiment.corpus, config.labelled)
-    if text := config.labelled.get(experiment.corpus):
-        yield from published_problems(where, experiment.published, config.arms, [*text.test, AVERAGE])
-    for arm, phase in phases_of(config, experiment):
+    where, experiment, config = plan.where, plan.settings, plan.config
+    yield from undefined(f"{where}.corpus", plan.corpus, config.labelled)
+    if plan.text:
+        yield from published_problems(plan, config.arms, [*plan.text.test, AVERAGE])
+    for arm, phase in plan.phases:
         if phase.restores and phase.restores.pieces:
             yield f"arms.{arm}: `{phase.data}` needs parallel text, which {where} has none of"
         if phase.switch is not None and not experiment.head:
@@ -369,30 +347,28 @@ def text_problems(
             yield f"arms.{arm}.switch: is for the task phase; how much a pretext phase switches stands in codeswitch.noise"
     if experiment.restore == "pairs" and unit != "text":
         yield f"{where}.restore: pairs is for texts with labels (`unit: text`) that are pairs; {where} is a {experiment.task}"
-    switched = [*(f"arms.{arm}" for arm, phase in phases_of(config, experiment) if needs_lexicon(phase)), *switches]
-    used = lexicons_used(config, experiment)
-    if switched and not used:
+    switched = [*(f"arms.{arm}" for arm, phase in plan.phases if needs_lexicon(phase)), *switches]
+    if switched and not plan.lexicons:
         yield f"{where}.lexicon: is missing; {switched[0]} needs one"
-    for lexicon in used:
+    for lexicon in plan.lexicons:
         yield from undefined(f"{where}.lexicon", lexicon, config.lexicons)
-    if experiment.corpus not in config.labelled:
+    if not plan.text:
         return
-    if (found := config.labelled[experiment.corpus].unit) != unit:
-        yield f"{where}.corpus: {experiment.task} needs text with `unit: {unit}`, but labelled.{experiment.corpus}.unit is {found}"
-    yield from backbone_problems(config, name, known(config, name), lengths)
+    if plan.text.unit != unit:
+        found = f"labelled.{plan.corpus}.unit is {plan.text.unit}"
+        yield f"{where}.corpus: {experiment.task} needs text with `unit: {unit}`, but {found}"
+    yield from backbone_problems(plan, plan.languages, lengths)
     if switched:
-        yield from _dictionary_problems(config, name)
+        yield from _dictionary_problems(plan)
 
 
-def _dictionary_problems(config: Config, name: str) -> Iterator[str]:
+def _dictionary_problems(plan: Plan) -> Iterator[str]:
     """Problems of lexicons: not given dictionaries, or without a language that words are switched into."""
-    where = f"experiments.{name}"
-    experiment: CrossLingual = config.experiments[name]
-    code, into = config.labelled[experiment.corpus].language, switched_into(config, name)
+    where, config, code, into = plan.where, plan.config, plan.text.language, switched_into(plan)
     if not into:
         way_out = "give test sets in others their `language`"
         yield f"{where}.into: no language but {code!r}, that of the text, is left to switch words into; {way_out}"
-    for used in lexicons_used(config, experiment):
+    for used in plan.lexicons:
         if (lexicon := config.lexicons.get(used)) is None:
             continue
         if lexicon.unit != "word" or (lexicon.mapping.mode != "dictionary" and not lexicon.corpus):

@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, NamedTuple
 
 from workflow_scripts import registry
-from workflow_scripts.config.configuration import Config
 from workflow_scripts.config.experiments import AnyExperiment, task_name
 from workflow_scripts.config.phases import Phase
 from workflow_scripts.evidence.trivial import Kind
 from workflow_scripts.tasks.experiment import MoreText, Trained
+from workflow_scripts.tasks.plan import Plan
 
 Parts = dict[str, tuple[str, str]]
 """The parts of an experiment's section in the report, in order: anchor (and template), title, and who reads it (`shown.READERS`)."""
@@ -48,7 +48,7 @@ class Measure(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Task(registry.Entry):
-    """A task: everything that rules, checks, preflight and report ask of it. Functions take the configuration and an experiment's name."""
+    """A task: everything that rules, checks, preflight and report ask of it. Functions take the plan of an experiment."""
 
     has_head: ClassVar[bool] = False
     """Whether a head is finetuned for it (`head.HeadTask`)."""
@@ -61,30 +61,30 @@ class Task(registry.Entry):
     """What a line of a `.hyp` file is."""
     length: Literal["updates", "epochs", "none"]
     """What its arms count, and share. `none`: nothing is trained. The arms are then the models that the experiment names (`models`)."""
-    languages: Callable[[Config, str], list[str]]
+    languages: Callable[[Plan], list[str]]
     """The languages of its texts: source and target, or that of the training text and those of the test sets."""
-    trained_languages: Callable[[Config, str], list[str]]
+    trained_languages: Callable[[Plan], list[str]]
     """The languages that it is trained in."""
-    training_text: Callable[[Config, str], list[str]]
+    training_text: Callable[[Plan], list[str]]
     """Files of plain sentences that it is trained on: what a tokeniser is made from, or a vocabulary is cut down to."""
-    held_out_text: Callable[[Config, str], list[str]]
+    held_out_text: Callable[[Plan], list[str]]
     """Files of plain sentences that no backbone may be trained on."""
-    lexicons: Callable[[Config, str], list[str]]
+    lexicons: Callable[[Plan], list[str]]
     """Folders of the lexicons that its words are switched by."""
-    results: Callable[[Config, str], set[str]]
+    results: Callable[[Plan], set[str]]
     """All files that the report reads of it."""
-    problems: Callable[[Config, str], Iterator[str]]
+    problems: Callable[[Plan], Iterator[str]]
     """Problems of its block that types cannot express."""
-    phases: Callable[[Config, str, list[str]], Iterator[Trained]]
+    phases: Callable[[Plan, list[str]], Iterator[Trained]]
     """Every phase of some of its arms that is trained."""
     rules: dict[str, str]
     """Each of its rules that runs on a device → the key, under the experiment's block, that lowers its memory."""
     defaults: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Raw settings that replace the general defaults for this task."""
-    sides: Callable[[Config, str, str], list[tuple[str, str]]] | None = None
+    sides: Callable[[Plan, str], list[tuple[str, str]]] | None = None
     """Of a task that answers text: the two aligned files of a part (train, dev, test/…), what is read and what is to be written, each
     with its language."""
-    more_text: Callable[[Config, str, Phase], list[MoreText]] | None = None
+    more_text: Callable[[Plan, Phase], list[MoreText]] | None = None
     """Of a task that answers text: what a task phase learns from besides the text of the experiment."""
     documents: bool = False
     """Whether its texts are documents, whose sentences are told apart."""

@@ -1,8 +1,4 @@
-"""experiment: what all tasks share: phases, the settings of an experiment, and what they mean.
-
-An experiment is a task on a text with a backbone. An arm is a way to train, a chain of phases: any number that restore noised text, then
-the task itself. What a task is stands in `entry`.
-"""
+"""experiment: what all tasks share: phases that are trained, how settings are put together, and what is wrong with an experiment."""
 
 from __future__ import annotations
 
@@ -16,10 +12,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from workflow_scripts import registry
 from workflow_scripts.config.configuration import Config, LexiconStages
-from workflow_scripts.config.experiments import Experiment, Published
+from workflow_scripts.config.experiments import Experiment
 from workflow_scripts.config.phases import Phase
 from workflow_scripts.models.family import CONVERTED, DEFAULT_FAMILY
 from workflow_scripts.names import undefined
+from workflow_scripts.tasks.plan import Plan, plans_of_run
 from workflow_scripts.training.backbone import chain_of
 from workflow_scripts.training.generator import USUAL
 from workflow_scripts.training.settings import Training
@@ -92,62 +89,9 @@ class MoreText(NamedTuple):
 # what an experiment means
 
 
-def arms_of(config: Config, experiment: Any) -> list[str]:
-    """The arms that an experiment compares: those of the run that it takes, or where nothing is trained the models that it names."""
-    if not trains(experiment):
-        return list(experiment.models)
-    return [arm for arm in config.run.arms if experiment.arms is None or arm in experiment.arms]
-
-
-def seeds_of(config: Config, experiment: Any) -> list[int]:
-    """The seeds that an experiment's arms are measured with, of the run's.
-
-    Where nothing is trained they are those that all its models were trained with; a backbone has no others than the first.
-    """
-    if trains(experiment):
-        return experiment.seeds if isinstance(experiment.seeds, list) else config.run.seeds[: experiment.seeds]
-    trained = [seeds_of(config, config.experiments[model.experiment]) for model in experiment.models.values() if not model.backbone]
-    return [seed for seed in config.run.seeds if all(seed in seeds for seeds in trained)] if trained else config.run.seeds[:1]
-
-
-def trains(experiment: Any) -> bool:
-    """Whether an experiment trains its arms; one that does not names `models` that are there, or that others train."""
-    return isinstance(experiment, Experiment)
-
-
-def arm_phases(config: Config, experiment: Any, arm: str) -> list[Phase]:
-    """The phases of an experiment's arm; none where nothing is trained, or where the arm is not defined."""
-    return config.arms.get(arm, []) if trains(experiment) else []
-
-
-def phases_of(config: Config, experiment: Any, arms: list[str] | None = None) -> list[tuple[str, Phase]]:
-    """The phases of an experiment's arms, or of these `arms`, each with the arm's name; arms that are not defined have none."""
-    chosen = arms_of(config, experiment) if arms is None else arms
-    return [(arm, phase) for arm in chosen for phase in arm_phases(config, experiment, arm)]
-
-
-def backbones_of(config: Config, experiment: Any) -> list[str]:
-    """The backbones that an experiment starts from: its own, and those of its arms or of the models that it names, each once."""
-    own = [experiment.backbone] if trains(experiment) else []
-    return list(dict.fromkeys([*own, *(backbone_of(config, experiment, arm) for arm in arms_of(config, experiment))]))
-
-
-def backbone_of(config: Config, experiment: Any, arm: str) -> str:
-    """The backbone that an arm of an experiment starts from; where nothing is trained the model itself, or what its arm started from."""
-    if not trains(experiment):
-        model = experiment.models[arm]
-        return model.backbone or backbone_of(config, config.experiments[model.experiment], model.arm)
-    return next((phase.backbone for phase in arm_phases(config, experiment, arm) if phase.backbone), experiment.backbone)
-
-
 def needs_decoder(phase: Phase) -> bool:
     """Whether a phase before the task needs a model that writes: to restore text, or by its objective."""
     return bool(phase.restores or (phase.learns and phase.learns.decoder is not False))
-
-
-def encoder_writes(config: Config, experiment: Any, arm: str) -> bool:
-    """Whether an arm makes a generator of an encoder, which needs no decoder but the head that guesses masked pieces."""
-    return any(not phase.writes.decoder for phase in arm_phases(config, experiment, arm))
 
 
 def chain(config: Config, backbone: str) -> list[str]:
@@ -157,20 +101,20 @@ def chain(config: Config, backbone: str) -> list[str]:
 
 def starts(config: Config) -> dict[str, str]:
     """The backbone of each experiment, and as `experiment/arm` that of each arm that names one of its own."""
-    trained = {name: experiment for name, experiment in config.experiments.items() if trains(experiment)}
+    trained = [plan for name in config.experiments if (plan := Plan(config, name)).trains]
     named = {arm: phase.backbone for arm, phases in config.arms.items() for phase in phases[:1] if phase.backbone}
-    own = {f"{name}/{arm}": backbone for name in trained for arm, backbone in named.items()}
-    return {name: experiment.backbone for name, experiment in trained.items()} | own
+    own = {f"{plan.name}/{arm}": backbone for plan in trained for arm, backbone in named.items()}
+    return {plan.name: plan.settings.backbone for plan in trained} | own
 
 
-def experiments_needed(config: Config) -> list[str]:
+def experiments_needed(config: Config) -> list[Plan]:
     """The run's experiments, and those whose arms' models are backbones of theirs or of analyses; the latter only train what is needed."""
-    needed = [name for name in config.run.experiments if name in config.experiments]
+    needed = plans_of_run(config)
     analysed = [model for name in config.run.analyses if name in config.analyses for model in config.analyses[name].models]
-    waiting = [backbone for name in needed for backbone in backbones_of(config, config.experiments[name])] + analysed
+    waiting = [backbone for plan in needed for backbone in plan.backbones] + analysed
     blocks = [config.backbones[link] for own in waiting for link in chain(config, own)]
     more = [block.arm.experiment for block in blocks if block.arm and block.arm.experiment in config.experiments]
-    return list(dict.fromkeys([*needed, *more]))
+    return [Plan(config, name) for name in dict.fromkeys([*(plan.name for plan in needed), *more])]
 
 
 def pretrained_in(config: Config, backbone: str) -> list[str]:
@@ -191,26 +135,9 @@ def family_in(config: Config, backbone: str) -> str | None:
     return None
 
 
-def texts_read(config: Config, experiment: Any) -> list[str]:
-    """The corpora that phases of the experiment's arms read besides its own."""
-    named = (phase.text for _, phase in phases_of(config, experiment))
-    return list(dict.fromkeys(text for text in named if text and text != experiment.corpus))
-
-
 def needs_lexicon(phase: Phase) -> bool:
     """Whether a phase switches words by a lexicon: by its noise, or while it learns the task."""
     return bool(phase.restores.lexicon) if phase.restores else phase.switch is not None and not phase.bridge
-
-
-def lexicons_used(config: Config, experiment: Experiment) -> list[str]:
-    """The experiment's lexicon, and those that phases of its arms name instead."""
-    own = getattr(experiment, "lexicon", None)
-    return [name for name in dict.fromkeys([own, *(phase.lexicon for _, phase in phases_of(config, experiment))]) if name]
-
-
-def lexicon_corpus(config: Config, experiment: Experiment, name: str) -> str:
-    """The corpus that the experiment's lexicon `name` is learnt from."""
-    return config.lexicons[name].corpus or experiment.corpus
 
 
 def given_dictionary(lexicon: LexiconStages, code: str, other: str) -> str | None:
@@ -277,11 +204,11 @@ def training_adapter() -> TypeAdapter[Training]:
 # problems of an experiment that do not depend on its task
 
 
-def adapter_problems(config: Config, name: str) -> Iterator[str]:
+def adapter_problems(plan: Plan) -> Iterator[str]:
     """Adapters of phases that have none: of random weights, of what writes at once, and of finetuning a head."""
-    experiment = config.experiments[name]
-    for arm, phase in phases_of(config, experiment):
-        where = f"arms.{arm}" if "adapter" in phase.training else f"experiments.{name}"
+    experiment = plan.settings
+    for arm, phase in plan.phases:
+        where = f"arms.{arm}" if "adapter" in phase.training else plan.where
         head = experiment.head and phase.data == "task"
         if phase.training.get("adapter") and head:
             yield f"{where}.training.adapter: a head is finetuned with all weights; name the adapter in a phase before it, or leave it out"
@@ -294,30 +221,29 @@ def adapter_problems(config: Config, name: str) -> Iterator[str]:
                 )
 
 
-def shared_problems(config: Config, name: str) -> Iterator[str]:
+def shared_problems(plan: Plan) -> Iterator[str]:
     """Arms that are not defined, no arm at all, and generators that do not fit."""
-    where, experiment = f"experiments.{name}", config.experiments[name]
-    for arm in experiment.arms or ():
-        yield from undefined(f"{where}.arms", arm, config.arms)
-    if not arms_of(config, experiment):
-        yield f"{where}.arms: none of the run's arms, {config.run.arms}, is among them"
-    yield from generator_problems(config, name)
-    yield from adapter_problems(config, name)
+    for arm in plan.settings.arms or ():
+        yield from undefined(f"{plan.where}.arms", arm, plan.config.arms)
+    if not plan.arms:
+        yield f"{plan.where}.arms: none of the run's arms, {plan.config.run.arms}, is among them"
+    yield from generator_problems(plan)
+    yield from adapter_problems(plan)
 
 
-def published_problems(where: str, published: list[Published], arms: Iterable[str], testsets: Iterable[str]) -> Iterator[str]:
+def published_problems(plan: Plan, arms: Iterable[str], testsets: Iterable[str]) -> Iterator[str]:
     """Published numbers that are of no known arm, or of no known test set."""
-    for number in published:
-        yield from undefined(f"{where}.published: arm", number.arm, arms)
+    for number in plan.settings.published:
+        yield from undefined(f"{plan.where}.published: arm", number.arm, arms)
         if number.testset:
-            yield from undefined(f"{where}.published: testset", number.testset, testsets)
+            yield from undefined(f"{plan.where}.published: testset", number.testset, testsets)
 
 
-def generator_problems(config: Config, name: str) -> Iterator[str]:
+def generator_problems(plan: Plan) -> Iterator[str]:
     """Generators and backbones of arms in phases or experiments that have none, and settings that are not theirs."""
-    experiment = config.experiments[name]
-    for arm in arms_of(config, experiment):
-        phases = config.arms.get(arm, [])
+    experiment = plan.settings
+    for arm in plan.arms:
+        phases = plan.phases_of(arm)
         for place, phase in enumerate(phases):
             where = f"arms.{arm}"
             entry = phase.writes
@@ -331,7 +257,7 @@ def generator_problems(config: Config, name: str) -> Iterator[str]:
             if not entry.decoder and (phase.data != "task" or any(map(needs_decoder, phases))):
                 yield f"{where}.generator: {entry.name} is for the task phase of an encoder, before which no text is restored or written"
             if not hasattr(experiment, "decoding"):
-                yield f"{where}.generator: {entry.name} writes text; experiments.{name}, a {experiment.task}, wants none"
+                yield f"{where}.generator: {entry.name} writes text; {plan.where}, a {experiment.task}, wants none"
             if entry.frozen and phase.start == "scratch":
                 others = [one.name for one in registry.entries("generator").values() if one.key == entry.key and not one.frozen]
                 way_out = f"for random weights set generator: {others[0]}" if others else "leave `start` out"
@@ -362,26 +288,25 @@ def _settings_problems(where: str, phase: Phase) -> Iterator[str]:
                 yield f"{where}.{key}.{problem['loc'][0]}: {problem['msg'].lower()}, got {problem['input']!r}"
 
 
-def backbone_problems(config: Config, name: str, codes: list[str], lengths: dict[str, int]) -> Iterator[str]:
+def backbone_problems(plan: Plan, codes: list[str], lengths: dict[str, int]) -> Iterator[str]:
     """What is wrong with an experiment's backbone for texts in the languages `codes`.
 
     `lengths` are the longest rows that settings beside `training` allow, by the settings' key.
     """
-    where, experiment = f"experiments.{name}", config.experiments[name]
-    yield from undefined(f"{where}.backbone", experiment.backbone, config.backbones)
-    for arm in arms_of(config, experiment):
-        known = dict.fromkeys([*config.backbones, experiment.backbone])
-        yield from undefined(f"arms.{arm}.backbone", backbone_of(config, experiment, arm), known)
-    for backbone in backbones_of(config, experiment):
-        yield from _problems_with_backbone(config, name, backbone, codes, lengths)
+    own, known = plan.settings.backbone, plan.config.backbones
+    yield from undefined(f"{plan.where}.backbone", own, known)
+    for arm in plan.arms:
+        yield from undefined(f"arms.{arm}.backbone", plan.backbone_of(arm), dict.fromkeys([*known, own]))
+    for backbone in plan.backbones:
+        yield from _problems_with_backbone(plan, backbone, codes, lengths)
 
 
-def _problems_with_backbone(config: Config, name: str, backbone: str, codes: list[str], lengths: dict[str, int]) -> Iterator[str]:
+def _problems_with_backbone(plan: Plan, backbone: str, codes: list[str], lengths: dict[str, int]) -> Iterator[str]:
     """What is wrong with one of the backbones of an experiment's arms."""
-    where, experiment = f"experiments.{name}", config.experiments[name]
-    arms = [arm for arm in arms_of(config, experiment) if backbone_of(config, experiment, arm) == backbone]
+    config, where = plan.config, plan.where
+    arms = [arm for arm in plan.arms if plan.backbone_of(arm) == backbone]
     links = chain(config, backbone)
-    writers = [arm for arm in arms if encoder_writes(config, experiment, arm)]
+    writers = [arm for arm in arms if plan.encoder_writes(arm)]
     if writers and (family := family_in(config, backbone)) and registry.entry("family", family).decoder:
         yield f"arms.{writers[0]}.generator: needs an encoder, but backbones.{backbone} has a decoder; take one of family xlmr"
     for each in links:
@@ -395,33 +320,31 @@ def _problems_with_backbone(config: Config, name: str, backbone: str, codes: lis
     origin = config.backbones[links[-1]] if links else None
     if origin and origin.made_here:
         positions = origin.made_here.max_positions
-        lengths = {f"{where}.training": experiment.training.max_length, **lengths}
+        lengths = {f"{where}.training": plan.settings.training.max_length, **lengths}
         for each in links:
             if block := config.backbones[each].pretraining:
                 lengths[f"backbones.{each}.{config.backbones[each].kind}.training"] = block.training.max_length
         for arm in arms:
-            own = [phase.training.get("max_length") for phase in config.arms.get(arm, [])]
+            own = [phase.training.get("max_length") for phase in plan.phases_of(arm)]
             lengths[f"arms.{arm}.training"] = max((length for length in own if isinstance(length, int)), default=0)
         for key, longest in lengths.items():
             if longest > positions:
                 yield f"{key}.max_length: {longest} is more than the backbone's {positions} positions"
-        yield from _too_long_for_generators(config, name, writers, positions)
+        yield from _too_long_for_generators(plan, writers, positions)
 
 
-def _too_long_for_generators(config: Config, name: str, arms: list[str], positions: int) -> Iterator[str]:
+def _too_long_for_generators(plan: Plan, arms: list[str], positions: int) -> Iterator[str]:
     """Rows that a generator cannot align within the backbone's `positions`."""
-    experiment = config.experiments[name]
-    for arm in arms:
-        for phase in config.arms[arm]:
-            try:
-                longest = phase_training(experiment, phase).max_length
-                settings = phase.writes.effective(generator_settings(experiment, phase))
-            except ValidationError:
-                continue  # which is told with the phase
-            room = phase.writes.longest_source(settings, positions) if phase.writes.longest_source else positions
-            if room < longest <= positions:
-                where = f"arms.{arm}" if "max_length" in phase.training else f"experiments.{name}"
-                yield (
-                    f"arms.{arm}.generator: an alignment is longer than its source; with the backbone's {positions} positions, the "
-                    f"max_length of {where}.training, {longest}, must be {room} at most"
-                )
+    for arm, phase in plan.phases_of_arms(arms):
+        try:
+            longest = phase_training(plan.settings, phase).max_length
+            settings = phase.writes.effective(generator_settings(plan.settings, phase))
+        except ValidationError:
+            continue  # which is told with the phase
+        room = phase.writes.longest_source(settings, positions) if phase.writes.longest_source else positions
+        if room < longest <= positions:
+            where = f"arms.{arm}" if "max_length" in phase.training else plan.where
+            yield (
+                f"arms.{arm}.generator: an alignment is longer than its source; with the backbone's {positions} positions, the "
+                f"max_length of {where}.training, {longest}, must be {room} at most"
+            )

@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from workflow_scripts.config import paths
-from workflow_scripts.config.configuration import Config
 from workflow_scripts.config.phases import Phase
 from workflow_scripts.evidence.scores import Scores
 from workflow_scripts.evidence.speed import Speed
@@ -32,7 +31,8 @@ from workflow_scripts.stage import InputError, atomic, run, write_json
 from workflow_scripts.tasks import crosslingual, translation
 from workflow_scripts.tasks.crosslingual import CrossLingual
 from workflow_scripts.tasks.entry import Parts, Task, register_task
-from workflow_scripts.tasks.experiment import MoreText, phases_of, shared_problems
+from workflow_scripts.tasks.experiment import MoreText, shared_problems
+from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.tasks.writing_checks import decoding_problems, grid_problems
 from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.files import read_lines, write_pairs
@@ -108,58 +108,53 @@ def decode(
 # what an experiment means
 
 
-def sides_of(config: Config, name: str, part: str) -> list[tuple[str, str]]:
+def sides_of(plan: Plan, part: str) -> list[tuple[str, str]]:
     """Texts and targets of a part, each with its language."""
-    return paths.labelled_sides(config, config.experiments[name].corpus, part)
+    return paths.labelled_sides(plan.config, plan.corpus, part)
 
 
-def more_text(config: Config, name: str, phase: Phase) -> list[MoreText]:
+def more_text(plan: Plan, phase: Phase) -> list[MoreText]:
     """The translations of the training text, and of its targets unless these are in one language, if the phase learns from them."""
-    found = [sides_of(config, name, part) for part in crosslingual.translated_parts(config, name, phase)]
+    found = [sides_of(plan, part) for part in crosslingual.translated_parts(plan, phase)]
     return [MoreText(source, target, (code, target_code)) for (source, code), (target, target_code) in found]
 
 
-def languages(config: Config, name: str) -> list[str]:
+def languages(plan: Plan) -> list[str]:
     """The languages of all texts and targets, that of the training text first."""
-    corpus = config.experiments[name].corpus
-    parts = [*paths.labelled_parts(config, corpus), *paths.more_parts(config, corpus, "translations")]
-    return list(dict.fromkeys(code for part in parts for _, code in sides_of(config, name, part)))
+    parts = [*paths.labelled_parts(plan.config, plan.corpus), *paths.more_parts(plan.config, plan.corpus, "translations")]
+    return list(dict.fromkeys(code for part in parts for _, code in sides_of(plan, part)))
 
 
-def training_text(config: Config, name: str) -> list[str]:
+def training_text(plan: Plan) -> list[str]:
     """Texts and targets of the training text, and of its translations that are learnt from."""
-    phases = (phase for _, phase in phases_of(config, config.experiments[name]))
-    more = [path for phase in phases for text in more_text(config, name, phase) for path in (text.source, text.target)]
-    return list(dict.fromkeys([*(path for path, _ in sides_of(config, name, "train")), *more]))
+    more = [path for _, phase in plan.phases for text in more_text(plan, phase) for path in (text.source, text.target)]
+    return list(dict.fromkeys([*(path for path, _ in sides_of(plan, "train")), *more]))
 
 
-def held_out_text(config: Config, name: str) -> list[str]:
+def held_out_text(plan: Plan) -> list[str]:
     """Texts and targets of dev and test sets."""
-    parts = paths.labelled_parts(config, config.experiments[name].corpus)[1:]
-    return [path for part in parts for path, _ in sides_of(config, name, part)]
+    return [path for part in paths.labelled_parts(plan.config, plan.corpus)[1:] for path, _ in sides_of(plan, part)]
 
 
-def results(config: Config, name: str) -> set[str]:
+def results(plan: Plan) -> set[str]:
     """All files that the report reads: text, scores of every test set, curves, tests of significance, noised text."""
-    corpus = config.experiments[name].corpus
-    files = {paths.labelled_file(config, corpus, part, ".json") for part in paths.labelled_parts(config, corpus)}
-    files |= {f"{folder}/lexicon.json" for folder in crosslingual.lexicons(config, name)}
-    return files | translation.written_results(config, name, list(config.labelled[corpus].test))
+    files = {paths.labelled_file(plan.config, plan.corpus, part, ".json") for part in paths.labelled_parts(plan.config, plan.corpus)}
+    files |= {f"{folder}/lexicon.json" for folder in crosslingual.lexicons(plan)}
+    return files | translation.written_results(plan, list(plan.text.test))
 
 
-def problems(config: Config, name: str) -> Iterator[str]:
+def problems(plan: Plan) -> Iterator[str]:
     """What is wrong with an experiment's block and types cannot tell."""
-    where, experiment = f"experiments.{name}", config.experiments[name]
-    yield from shared_problems(config, name)
-    yield from grid_problems(config, name)
-    yield from decoding_problems(where, experiment.decoding)
-    for arm, phase in phases_of(config, experiment):
+    yield from shared_problems(plan)
+    yield from grid_problems(plan)
+    yield from decoding_problems(plan)
+    for arm, phase in plan.phases:
         if phase.epochs is not None:
-            yield f"arms.{arm}: {where}, whose task is {experiment.task}, counts updates; epochs are for tasks with labels"
+            yield f"arms.{arm}: {plan.where}, whose task is {plan.settings.task}, counts updates; epochs are for tasks with labels"
         if phase.data == "task" and phase.lexicon:
             yield f"arms.{arm}.lexicon: the task itself takes none"
-    yield from crosslingual.translations_problems(config, name)
-    yield from crosslingual.text_problems(config, name, "target", {}, [], languages)
+    yield from crosslingual.translations_problems(plan)
+    yield from crosslingual.text_problems(plan, "target", {}, [])
 
 
 PARTS: Parts = {

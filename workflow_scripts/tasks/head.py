@@ -28,7 +28,6 @@ import torch
 from pydantic import Field
 
 from workflow_scripts import registry
-from workflow_scripts.config.configuration import Config
 from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.entry_names import Named
 from workflow_scripts.errors import InputError
@@ -37,10 +36,11 @@ from workflow_scripts.evidence.average import Score, Significance, compare_folde
 from workflow_scripts.models.batches import Row
 from workflow_scripts.stage import from_plain, run, write_json
 from workflow_scripts.tasks import crosslingual
-from workflow_scripts.tasks.entry import Measure, Parts, Task, register_task, task_of
+from workflow_scripts.tasks.entry import Measure, Parts, Task, register_task
 from workflow_scripts.tasks.finetuning import Batches, FinetuneSettings, Prepared, finetune_head, mean_of, some_of, with_choice
 from workflow_scripts.tasks.head_settings import HeadSettings
 from workflow_scripts.tasks.heads import Reader, label_scores, summed_loss
+from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.tasks.switched import switching
 from workflow_scripts.tasks.verbaliser import Asked, Verbaliser, ask, asked_in, opened, scored, ties
 from workflow_scripts.text.examples import Example, read_table
@@ -176,7 +176,7 @@ def head_task(
     named: str = "labels",
     unit: str = "text",
     more_told: dict[str, tuple[Any, Any]] | None = None,
-    more_problems: Callable[[Config, str], Iterator[str]] = lambda config, name: iter(()),
+    more_problems: Callable[[Plan], Iterator[str]] = lambda plan: iter(()),
     parts: Parts | None = None,
     templates: tuple[str, ...] = (),
     asked: bool = False,
@@ -201,10 +201,10 @@ def head_task(
     key = name.replace("-", "_")
     called = "".join(word.capitalize() for word in key.split("_"))
 
-    def problems(config: Config, experiment: str) -> Iterator[str]:
-        yield from crosslingual.problems(config, experiment, unit)
-        yield from _metric_problems(config, experiment)
-        yield from more_problems(config, experiment)
+    def problems(plan: Plan) -> Iterator[str]:
+        yield from crosslingual.problems(plan, unit)
+        yield from _metric_problems(plan)
+        yield from more_problems(plan)
 
     told: list[Any] = [(named, list[str])] if named else []
     told.append((key, settings, field(default_factory=settings)))
@@ -259,15 +259,15 @@ def head_task(
     return entry
 
 
-def _metric_problems(config: Config, name: str) -> Iterator[str]:
+def _metric_problems(plan: Plan) -> Iterator[str]:
     """Metrics that tasks count themselves, or that measure other answers than those of this one."""
-    experiment, task = config.experiments[name], task_of(config.experiments[name])
-    for metric in [registry.entry("label_metric", each) for each in experiment.metrics]:
+    where, task = f"{plan.where}.metrics", plan.task
+    for metric in [registry.entry("label_metric", each) for each in plan.settings.metrics]:
         if metric.counts is None:
-            yield f"experiments.{name}.metrics: {metric.name} is counted by tasks themselves; name metrics of plugins, or leave it out"
+            yield f"{where}: {metric.name} is counted by tasks themselves; name metrics of plugins, or leave it out"
         elif metric.answers and task.answers not in metric.answers:
             measured = ", ".join(metric.answers)
-            yield f"experiments.{name}.metrics: {metric.name} measures {measured}, and the answers of {task.name} are {task.answers}"
+            yield f"{where}: {metric.name} measures {measured}, and the answers of {task.name} are {task.answers}"
 
 
 # ---------------------------------------------------------------------------------------------

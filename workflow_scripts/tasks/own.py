@@ -26,7 +26,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from workflow_scripts import plugins, registry
-from workflow_scripts.config.configuration import Config
 from workflow_scripts.errors import InputError
 from workflow_scripts.evidence.average import Score, scores_beside
 from workflow_scripts.evidence.label_metric import register_label_metric, score_label
@@ -34,6 +33,7 @@ from workflow_scripts.tasks.entry import Measure
 from workflow_scripts.tasks.head import About, Answered, Part, head_task, logits_of
 from workflow_scripts.tasks.head_settings import TextHeadSettings
 from workflow_scripts.tasks.heads import Reader, load_text_head
+from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.text.examples import Example
 
 if TYPE_CHECKING:
@@ -184,13 +184,12 @@ def task(
             loss="loss per example",
         )
 
-    def problems(config: Config, experiment: str) -> Iterator[str]:
-        corpus = config.experiments[experiment].corpus
-        for each in config.labelled[corpus].labels if corpus in config.labelled else ():
+    def problems(plan: Plan) -> Iterator[str]:
+        for each in plan.text.labels if plan.text else ():
             try:
                 kind(each)
             except ValueError:
-                yield f"labelled.{corpus}.labels: task {name} needs labels that are numbers, got {each!r}"
+                yield f"labelled.{plan.corpus}.labels: task {name} needs labels that are numbers, got {each!r}"
 
     def load(folder: Path, labels: list[str] | None, settings: Any, seed: int, from_scratch: bool) -> Any:
         given = [f"output {number}" for number in range(width)] if width and labels is not None else labels

@@ -20,7 +20,6 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from workflow_scripts.config.configuration import Config
 from workflow_scripts.evidence import ranking_scores
 from workflow_scripts.evidence.average import scores_beside
 from workflow_scripts.evidence.label_metric import score_label
@@ -30,6 +29,7 @@ from workflow_scripts.tasks.entry import Measure
 from workflow_scripts.tasks.head import About, Answered, Part, commands, head_task, logits_of
 from workflow_scripts.tasks.head_settings import TextHeadSettings
 from workflow_scripts.tasks.heads import Reader, load_text_head, summed_loss
+from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.text.examples import Example
 from workflow_scripts.training.launching import launch
 
@@ -53,18 +53,16 @@ class Ranking(TextHeadSettings):
     """What early stopping and the choice of the checkpoint go by, on the dev set."""
 
 
-def problems(config: Config, name: str) -> Iterator[str]:
+def problems(plan: Plan) -> Iterator[str]:
     """A least relevant grade that all documents have, or none."""
-    experiment = config.experiments[name]
-    grades = config.labelled[experiment.corpus].labels if experiment.corpus in config.labelled else []
-    relevant = experiment.ranking.relevant
+    grades, relevant = plan.text.labels if plan.text else [], plan.settings.ranking.relevant
     try:
         values = sorted({float(grade) for grade in grades})
     except ValueError:
         return  # which is told with the text
     if len(values) > 1 and not values[0] < relevant <= values[-1]:
         yield (
-            f"experiments.{name}.ranking.relevant: {relevant:g} must be more than the least of the grades, {values[0]:g}, and at most the "
+            f"{plan.where}.ranking.relevant: {relevant:g} must be more than the least of the grades, {values[0]:g}, and at most the "
             f"greatest, {values[-1]:g}; otherwise all documents are relevant, or none"
         )
 

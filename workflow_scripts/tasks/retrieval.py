@@ -24,7 +24,6 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from workflow_scripts.config import paths
-from workflow_scripts.config.configuration import Config
 from workflow_scripts.config.experiments import AnyExperiment
 from workflow_scripts.evidence import nearest
 from workflow_scripts.evidence.average import AVERAGE, Significance, compare_folders
@@ -35,18 +34,9 @@ from workflow_scripts.names import undefined, unfit
 from workflow_scripts.similarity import set_threads
 from workflow_scripts.stage import run, write_json
 from workflow_scripts.tasks.entry import Measure, Task, register_task
-from workflow_scripts.tasks.experiment import (
-    Trained,
-    arms_of,
-    backbone_of,
-    backbones_of,
-    chain,
-    pretrained_in,
-    published_problems,
-    seeds_of,
-    trains,
-)
+from workflow_scripts.tasks.experiment import Trained, chain, pretrained_in, published_problems
 from workflow_scripts.tasks.neighbours import Near, Retrieval, Sides, chosen_layers, embedded, look_up, read_found, score_by, score_of
+from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.text.aligned import read_gold
 from workflow_scripts.text.files import write_lines
 
@@ -85,15 +75,14 @@ class RetrievalExperiment(AnyExperiment):
 # what an experiment means
 
 
-def languages(config: Config, name: str) -> list[str]:
+def languages(plan: Plan) -> list[str]:
     """The languages of the texts."""
-    text = config.aligned[config.experiments[name].corpus]
-    return list(dict.fromkeys(code for source in text.test.values() for code in source.languages))
+    return list(dict.fromkeys(code for source in plan.text.test.values() for code in source.languages))
 
 
-def model_folder(config: Config, name: str, arm: str, seed: int | str) -> str:
+def model_folder(plan: Plan, arm: str, seed: int | str) -> str:
     """Where a model is; a backbone is the same for all seeds."""
-    model = config.experiments[name].models[arm]
+    model = plan.settings.models[arm]
     if model.backbone:
         return paths.backbone_model(model.backbone)
     return paths.trained_model(model.experiment, model.arm, seed, model.phase)
@@ -104,39 +93,35 @@ def settings_of(experiment: RetrievalExperiment, arm: str) -> Retrieval:
     return TypeAdapter(Retrieval).validate_python({**asdict(experiment.retrieval), **experiment.models[arm].retrieval})
 
 
-def searched_seeds(config: Config, name: str, arm: str) -> list[int]:
+def searched_seeds(plan: Plan, arm: str) -> list[int]:
     """The seeds that a model is measured with: a backbone with the first one alone."""
-    experiment = config.experiments[name]
-    seeds = seeds_of(config, experiment)
-    return seeds[:1] if experiment.models[arm].backbone else seeds
+    return plan.seeds[:1] if plan.settings.models[arm].backbone else plan.seeds
 
 
-def results(config: Config, name: str) -> set[str]:
+def results(plan: Plan) -> set[str]:
     """All files that the report reads."""
-    experiment = config.experiments[name]
-    files = {f"{paths.experiment_folder(name)}/significance.json"}
-    files |= {f"{paths.backbone_folder(backbone)}/backbone.json" for backbone in backbones_of(config, experiment)}
-    files |= {paths.aligned_file(experiment.corpus, part, "json") for part in paths.aligned_parts(config, experiment.corpus)}
-    for arm in arms_of(config, experiment):
-        files |= {f"{paths.run_folder(name, arm, seed)}/predictions" for seed in searched_seeds(config, name, arm)}
+    files = {f"{plan.folder}/significance.json"}
+    files |= {f"{paths.backbone_folder(backbone)}/backbone.json" for backbone in plan.backbones}
+    files |= {paths.aligned_file(plan.corpus, part, "json") for part in plan.text.parts()}
+    for arm in plan.arms:
+        files |= {f"{paths.run_folder(plan.name, arm, seed)}/predictions" for seed in searched_seeds(plan, arm)}
     return files
 
 
-def held_out_text(config: Config, name: str) -> list[str]:
+def held_out_text(plan: Plan) -> list[str]:
     """Both sides of all test sets and dev text."""
-    corpus = config.experiments[name].corpus
-    return [paths.aligned_file(corpus, part, side) for part in paths.aligned_parts(config, corpus) for side in ("source", "target")]
+    return [paths.aligned_file(plan.corpus, part, side) for part in plan.text.parts() for side in ("source", "target")]
 
 
-def problems(config: Config, name: str) -> Iterator[str]:
+def problems(plan: Plan) -> Iterator[str]:
     """Models, experiments and arms that are not defined or not run, layers' settings that are none, languages that a backbone lacks."""
-    where, experiment = f"experiments.{name}", config.experiments[name]
-    yield from undefined(f"{where}.corpus", experiment.corpus, config.aligned)
+    where, experiment = plan.where, plan.settings
+    yield from undefined(f"{where}.corpus", plan.corpus, plan.config.aligned)
     if not experiment.models:
         yield f"{where}.models: names no model"
     yield from unfit(f"{where}.models", experiment.models)
-    if text := config.aligned.get(experiment.corpus):
-        yield from published_problems(where, experiment.published, experiment.models, [*text.test, AVERAGE])
+    if plan.text:
+        yield from published_problems(plan, experiment.models, [*plan.text.test, AVERAGE])
     known = list(asdict(experiment.retrieval))
     for called, model in experiment.models.items():
         at = f"{where}.models.{called}"
@@ -148,14 +133,15 @@ def problems(config: Config, name: str) -> Iterator[str]:
             yield from (
                 f"{at}.retrieval.{problem['loc'][0]}: {problem['msg'].lower()}" for problem in error.errors() if problem["loc"][0] in known
             )
-        yield from _model_problems(config, at, model)
-    if len(_sound_models(config, experiment)) == len(experiment.models) and not seeds_of(config, experiment):
+        yield from _model_problems(plan, called)
+    if len(_sound_models(plan)) == len(experiment.models) and not plan.seeds:
         yield f"{where}.models: their experiments have no seed in common"
-    if experiment.corpus in config.aligned:
-        yield from _backbone_problems(config, name)
+    if plan.text:
+        yield from _backbone_problems(plan)
 
 
-def _model_problems(config: Config, at: str, model: NamedModel) -> Iterator[str]:
+def _model_problems(plan: Plan, called: str) -> Iterator[str]:
+    model, config, at = plan.settings.models[called], plan.config, f"{plan.where}.models.{called}"
     if bool(model.backbone) == bool(model.experiment and model.arm):
         yield f"{at}: give either `backbone`, or `experiment` and `arm`"
         return
@@ -163,40 +149,38 @@ def _model_problems(config: Config, at: str, model: NamedModel) -> Iterator[str]
         yield from undefined(f"{at}.backbone", model.backbone, config.backbones)
         return
     yield from undefined(f"{at}.experiment", model.experiment or "", config.experiments)
-    other = config.experiments.get(model.experiment or "")
-    if other is None:
+    if model.experiment not in config.experiments:
         return
-    if not trains(other) or model.experiment not in config.run.experiments:
+    other = plan.other(model.experiment)
+    if not other.trains or model.experiment not in config.run.experiments:
         yield f"{at}.experiment: {model.experiment!r} must be one of run.experiments, and train"
-    elif model.arm not in arms_of(config, other):
-        yield f"{at}.arm: {model.arm!r} is no arm of {model.experiment}, which has {', '.join(arms_of(config, other))}"
+    elif model.arm not in other.arms:
+        yield f"{at}.arm: {model.arm!r} is no arm of {model.experiment}, which has {', '.join(other.arms)}"
     else:
-        yield from undefined(f"{at}.phase", model.phase, [phase.name for phase in config.arms[model.arm]])
+        yield from undefined(f"{at}.phase", model.phase, [phase.name for phase in other.phases_of(model.arm)])
 
 
-def _sound_models(config: Config, experiment: RetrievalExperiment) -> list[str]:
+def _sound_models(plan: Plan) -> list[str]:
     """The models of which something can be told, as nothing is wrong with them."""
-    return [called for called, model in experiment.models.items() if not any(_model_problems(config, "", model))]
+    return [called for called in plan.settings.models if not any(_model_problems(plan, called))]
 
 
-def _backbone_problems(config: Config, name: str) -> Iterator[str]:
-    experiment = config.experiments[name]
-    sound = _sound_models(config, experiment)
-    chains = dict.fromkeys(link for called in sound for link in chain(config, backbone_of(config, experiment, called)))
+def _backbone_problems(plan: Plan) -> Iterator[str]:
+    chains = dict.fromkeys(link for called in _sound_models(plan) for link in chain(plan.config, plan.backbone_of(called)))
     for backbone in chains:
-        block = config.backbones[backbone]
-        has = pretrained_in(config, backbone)
-        for code in languages(config, name) if block.made_here else ():
+        block = plan.config.backbones[backbone]
+        has = pretrained_in(plan.config, backbone)
+        for code in languages(plan) if block.made_here else ():
             if code not in has:
-                yield f"backbones.{backbone}.{block.kind}.text: no text for {code!r}, which experiments.{name} needs; it has {has}"
+                yield f"backbones.{backbone}.{block.kind}.text: no text for {code!r}, which {plan.where} needs; it has {has}"
 
 
-def nothing(config: Config, name: str) -> list[str]:
+def nothing(plan: Plan) -> list[str]:
     """What a task that trains nothing says of training text and lexicons."""
     return []
 
 
-def no_phases(config: Config, name: str, arms: list[str]) -> Iterator[Trained]:
+def no_phases(plan: Plan, arms: list[str]) -> Iterator[Trained]:
     """Nothing is trained."""
     return iter(())
 
@@ -233,7 +217,7 @@ RETRIEVAL = Task(
     answers="neighbours",
     length="none",
     languages=languages,
-    trained_languages=lambda config, name: languages(config, name)[:1],
+    trained_languages=lambda plan: languages(plan)[:1],
     training_text=nothing,
     held_out_text=held_out_text,
     lexicons=nothing,

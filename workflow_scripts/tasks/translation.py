@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from workflow_scripts.config import paths
 from workflow_scripts.config.configuration import Config
@@ -30,27 +30,17 @@ from workflow_scripts.tasks.experiment import (
     BACKBONE,
     MoreText,
     Trained,
-    arms_of,
-    backbone_of,
     backbone_problems,
-    backbones_of,
     grid_points,
-    lexicon_corpus,
-    lexicons_used,
     needs_lexicon,
     of_training,
     phase_training,
-    phases_of,
     published_problems,
-    seeds_of,
     shared_problems,
-    texts_read,
 )
+from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.tasks.writing_checks import decoding_problems, grid_problems
 from workflow_scripts.training.choice import Choice
-
-if TYPE_CHECKING:
-    from workflow_scripts.text.corpus import Corpus
 
 
 @dataclass(kw_only=True)
@@ -94,163 +84,152 @@ class Translation(Experiment):
 # what an experiment means
 
 
-def translations(config: Config) -> dict[str, Translation]:
+def translations(config: Config) -> dict[str, Plan]:
     """The experiments, of the run or not, whose text is a parallel corpus."""
-    return {name: experiment for name, experiment in config.experiments.items() if isinstance(experiment, Translation)}
+    return {name: Plan(config, name) for name, experiment in config.experiments.items() if isinstance(experiment, Translation)}
 
 
-def zero_shot_experiments(config: Config, name: str) -> list[str]:
-    """The run's other experiments whose test sets the arms of `name` translate; of those on one corpus, which have the same, the first."""
-    own, known, asked = config.experiments[name], translations(config), config.run.zero_shot
-    if not (name in asked if isinstance(asked, list) else asked):
+def zero_shot_experiments(plan: Plan) -> list[Plan]:
+    """The run's other experiments whose test sets its arms translate; of those on one corpus, which have the same, the first."""
+    own, known, asked = plan.settings, translations(plan.config), plan.config.run.zero_shot
+    if not (plan.name in asked if isinstance(asked, list) else asked):
         return []
-    others = {other: known[other] for other in config.run.experiments if other in known and other != name}
-    found: dict[str, str] = {}
-    for other, experiment in others.items():
-        alike = (experiment.task, experiment.target, experiment.backbone) == (own.task, own.target, own.backbone)
-        if alike and experiment.source != own.source:
-            found.setdefault(experiment.corpus, other)
+    found: dict[str, Plan] = {}
+    for other in [known[name] for name in plan.config.run.experiments if name in known and name != plan.name]:
+        its = other.settings
+        alike = (its.task, its.target, its.backbone) == (own.task, own.target, own.backbone)
+        if alike and its.source != own.source:
+            found.setdefault(other.corpus, other)
     return list(found.values())
 
 
-def zero_shot_tests(config: Config, name: str) -> list[str]:
-    """Test sets of other experiments in the run that the arms of `name` translate, as `{other}@{testset}`."""
-    others = zero_shot_experiments(config, name)
-    return [f"{other}@{testset}" for other in others for testset in config.corpora[config.experiments[other].corpus].test]
+def zero_shot_tests(plan: Plan) -> list[str]:
+    """Test sets of other experiments in the run that its arms translate, as `{other}@{testset}`."""
+    return [f"{other.name}@{testset}" for other in zero_shot_experiments(plan) for testset in other.text.test]
 
 
 def zero_shot_references(config: Config, corpus: str, code: str) -> list[str]:
     """References in the language `code` that models trained on this corpus are measured by elsewhere: no training text may have them."""
     known = translations(config)
-    learnt = {name: (e.corpus, *e.together_with, *texts_read(config, e)) for name, e in known.items()}
-    users = [name for name in config.run.experiments if corpus in learnt.get(name, ())]
-    users = [name for name in users if known[name].target == code]
-    tests = [test.split("@") for name in users for test in zero_shot_tests(config, name)]
-    parts = {(config.experiments[other].corpus, f"test/{testset}") for other, testset in tests}
+    users = [known[name] for name in config.run.experiments if name in known and known[name].settings.target == code]
+    users = [each for each in users if corpus in each.corpora_learnt]
+    tested = [other for each in users for other in zero_shot_experiments(each)]
     # a model that learns from several corpora is tested on one of them
-    own = {known[name].corpus for name in users if known[name].together_with}
-    parts |= {(other, f"test/{testset}") for other in own for testset in config.corpora[other].test}
+    tested += [each for each in users if each.settings.together_with]
+    parts = {(each.corpus, f"test/{testset}") for each in tested for testset in each.text.test}
     return sorted(paths.corpus_text(config, other, part, code) for other, part in parts if other != corpus)
 
 
-def lexicon_folder(config: Config, name: str, lexicon: str | None = None) -> str:
+def lexicon_folder(plan: Plan, lexicon: str | None = None) -> str:
     """The folder of the experiment's lexicon, or of another that it uses."""
-    experiment: Translation = config.experiments[name]
-    used = lexicon or experiment.lexicon
-    assert used, f"{name} has no lexicon; a phase that switches words is refused without one"
-    return paths.lexicon_folder(config, lexicon_corpus(config, experiment, used), used)
+    used = lexicon or plan.settings.lexicon
+    assert used, f"{plan.name} has no lexicon; a phase that switches words is refused without one"
+    return paths.lexicon_folder(plan.config, plan.lexicon_corpus(used), used)
 
 
-def lexicon_files(config: Config, name: str, lexicon: str | None = None) -> tuple[str, str]:
+def lexicon_files(plan: Plan, lexicon: str | None = None) -> tuple[str, str]:
     """The files of both directions of the experiment's lexicon, or of another that it uses; first from its corpus's first language."""
-    folder = lexicon_folder(config, name, lexicon)
-    a, b = config.corpora[config.experiments[name].corpus].languages
+    folder = lexicon_folder(plan, lexicon)
+    a, b = plan.text.languages
     return f"{folder}/{a}-{b}.tsv", f"{folder}/{b}-{a}.tsv"
 
 
-def languages(config: Config, name: str) -> list[str]:
+def languages(plan: Plan) -> list[str]:
     """An experiment's own languages are its source and its target."""
-    experiment: Translation = config.experiments[name]
-    return [experiment.source, experiment.target]
+    return [plan.settings.source, plan.settings.target]
 
 
-def all_languages(config: Config, name: str) -> list[str]:
+def all_languages(plan: Plan) -> list[str]:
     """Source and target, and the sources of the corpora that are learnt together with the experiment's."""
-    return [*languages(config, name), *(code for _, code in more_sources(config, name))]
+    return [*languages(plan), *(code for _, code in more_sources(plan))]
 
 
-def learnt_sources(config: Config, name: str) -> list[str]:
+def learnt_sources(plan: Plan) -> list[str]:
     """The languages that the experiment learns to translate from."""
-    return [code for code in all_languages(config, name) if code != config.experiments[name].target]
+    return [code for code in all_languages(plan) if code != plan.settings.target]
 
 
-def more_sources(config: Config, name: str) -> list[tuple[str, str]]:
+def more_sources(plan: Plan) -> list[tuple[str, str]]:
     """Each corpus that is learnt together with the experiment's is told with its source language."""
-    experiment: Translation = config.experiments[name]
-    known = {corpus: config.corpora[corpus].languages for corpus in experiment.together_with if corpus in config.corpora}
-    return [(corpus, code) for corpus, pair in known.items() for code in pair if code != experiment.target]
+    corpora = plan.config.corpora
+    known = {corpus: corpora[corpus].languages for corpus in plan.settings.together_with if corpus in corpora}
+    return [(corpus, code) for corpus, pair in known.items() for code in pair if code != plan.settings.target]
 
 
-def more_text(config: Config, name: str, phase: Phase | None = None) -> list[MoreText]:
+def more_text(plan: Plan, phase: Phase | None = None) -> list[MoreText]:
     """All task phases also learn from the training text of the corpora that are learnt together with the experiment's."""
-    target = config.experiments[name].target
+    config, target = plan.config, plan.settings.target
     return [
         MoreText(paths.corpus_text(config, corpus, "train", code), paths.corpus_text(config, corpus, "train", target), (code, target))
-        for corpus, code in more_sources(config, name)
+        for corpus, code in more_sources(plan)
     ]
 
 
-def sides(config: Config, name: str, part: str) -> list[tuple[str, str]]:
+def sides(plan: Plan, part: str) -> list[tuple[str, str]]:
     """Source and target side of a part of the corpus, each with its language."""
-    return [(paths.corpus_text(config, config.experiments[name].corpus, part, code), code) for code in languages(config, name)]
+    return [(paths.corpus_text(plan.config, plan.corpus, part, code), code) for code in languages(plan)]
 
 
-def training_text(config: Config, name: str) -> list[str]:
+def training_text(plan: Plan) -> list[str]:
     """Both sides of the training text, and of that of the corpora that are learnt together with it."""
-    more = [path for text in more_text(config, name) for path in (text.source, text.target)]
-    return [path for path, _ in sides(config, name, "train")] + more
+    more = [path for text in more_text(plan) for path in (text.source, text.target)]
+    return [path for path, _ in sides(plan, "train")] + more
 
 
-def held_out_text(config: Config, name: str) -> list[str]:
+def held_out_text(plan: Plan) -> list[str]:
     """Both sides of dev and test sets."""
-    return [path for part in paths.held_out_parts(config, config.experiments[name].corpus) for path, _ in sides(config, name, part)]
+    return [path for part in paths.held_out_parts(plan.config, plan.corpus) for path, _ in sides(plan, part)]
 
 
-def lexicons(config: Config, name: str) -> list[str]:
+def lexicons(plan: Plan) -> list[str]:
     """Folders of the experiment's lexicon and of those that its phases name."""
-    return [lexicon_folder(config, name, used) for used in lexicons_used(config, config.experiments[name])]
+    return [lexicon_folder(plan, used) for used in plan.lexicons]
 
 
-def results(config: Config, name: str) -> set[str]:
+def results(plan: Plan) -> set[str]:
     """All files that the report reads: scores of every test set, curves, distances, tests of significance, noised text."""
-    experiment: Translation = config.experiments[name]
-    own, arms = paths.experiment_folder(name), arms_of(config, experiment)
-    testsets = list(config.corpora[experiment.corpus].test)
-    all_tests = testsets + zero_shot_tests(config, name)
-    files = {f"{paths.corpus_folder(config, experiment.corpus)}/corpus.json"}
-    files |= {f"{own}/backbone.representation.json", f"{own}/frequencies.tsv"}
-    files |= {f"{folder}/lexicon.json" for folder in lexicons(config, name)}
-    mapped = (used for used in lexicons_used(config, experiment) if config.lexicons[used].mapping.maps)
-    files |= {f"{lexicon_folder(config, name, used)}/mapping.json" for used in mapped}
-    for arm, seed in itertools.product(arms, seeds_of(config, experiment)):
-        run = paths.run_folder(name, arm, seed)
+    testsets = list(plan.text.test)
+    all_tests = testsets + zero_shot_tests(plan)
+    files = {f"{paths.corpus_folder(plan.config, plan.corpus)}/corpus.json"}
+    files |= {f"{plan.folder}/backbone.representation.json", f"{plan.folder}/frequencies.tsv"}
+    files |= {f"{folder}/lexicon.json" for folder in lexicons(plan)}
+    mapped = (used for used in plan.lexicons if plan.config.lexicons[used].mapping.maps)
+    files |= {f"{lexicon_folder(plan, used)}/mapping.json" for used in mapped}
+    for arm, seed in itertools.product(plan.arms, plan.seeds):
+        run = paths.run_folder(plan.name, arm, seed)
         files |= {f"{run}/{test}.words.json" for test in testsets}
-        files |= {f"{run}/{test}.comet.json" for test in all_tests} if experiment.comet else set()
-        files |= {f"{run}/{phase.name}/representation.json" for phase in config.arms[arm]}
-    return files | written_results(config, name, all_tests)
+        files |= {f"{run}/{test}.comet.json" for test in all_tests} if plan.settings.comet else set()
+        files |= {f"{run}/{phase.name}/representation.json" for phase in plan.phases_of(arm)}
+    return files | written_results(plan, all_tests)
 
 
-def written_results(config: Config, name: str, tests: list[str]) -> set[str]:
+def written_results(plan: Plan, tests: list[str]) -> set[str]:
     """What the report reads of every task whose answers are texts: backbones, choices, scores and their tests, curves, noised text."""
-    experiment, own = config.experiments[name], paths.experiment_folder(name)
-    arms = arms_of(config, experiment)
-    files = {f"{paths.backbone_folder(used)}/backbone.json" for used in backbones_of(config, experiment)}
+    own = plan.folder
+    files = {f"{paths.backbone_folder(used)}/backbone.json" for used in plan.backbones}
     files |= {file for test in tests for file in (f"{own}/{TRIVIAL}/{test}.scores.json", f"{own}/significance/{test}.json")}
-    files |= {f"{own}/{arm}/choice.json" for arm in arms} if experiment.grid else set()
-    files |= {f"{own}/speed.json"} if experiment.speed else set()
-    for arm, seed in itertools.product(arms, seeds_of(config, experiment)):
-        run = paths.run_folder(name, arm, seed)
+    files |= {f"{own}/{arm}/choice.json" for arm in plan.arms} if plan.settings.grid else set()
+    files |= {f"{own}/speed.json"} if plan.settings.speed else set()
+    for arm, seed in itertools.product(plan.arms, plan.seeds):
+        run = paths.run_folder(plan.name, arm, seed)
         files |= {file for test in tests for file in (f"{run}/{test}.scores.json", f"{own}/significance/{test}.seed{seed}.json")}
-        files |= {f"{run}/{phase.name}/curve.tsv" for phase in config.arms[arm]}
-        files |= {paths.noised_folder(name, phase.noised, seed) for phase in config.arms[arm] if phase.restores}
+        files |= {f"{run}/{phase.name}/curve.tsv" for phase in plan.phases_of(arm)}
+        files |= {paths.noised_folder(plan.name, phase.noised, seed) for phase in plan.phases_of(arm) if phase.restores}
     return files
 
 
-def phases(config: Config, name: str, arms: list[str]) -> Iterator[Trained]:
+def phases(plan: Plan, arms: list[str]) -> Iterator[Trained]:
     """Every phase of these arms that is trained, also at the points of a grid."""
-    experiment: Translation = config.experiments[name]
-    seeds = len(seeds_of(config, experiment))
-    points = grid_points(experiment)
+    seeds, points = len(plan.seeds), grid_points(plan.settings)
     for arm, point in itertools.product(arms, points or [{}]):
-        for phase in config.arms[arm]:
-            # each point is trained once, then the chosen one with every seed
-            times = 1 + seeds / len(points) if points else seeds
+        for phase in plan.phases_of(arm):
             yield of_training(
                 "pretext" if phase.bridge else "finetune",
-                f"experiments.{name}.training",
-                backbone_of(config, experiment, arm),
-                phase_training(experiment, phase, point),
-                times,
+                f"{plan.where}.training",
+                plan.backbone_of(arm),
+                phase_training(plan.settings, phase, point),
+                # each point is trained once, then the chosen one with every seed
+                1 + seeds / len(points) if points else seeds,
             )
 
 
@@ -258,30 +237,29 @@ def phases(config: Config, name: str, arms: list[str]) -> Iterator[Trained]:
 # what is wrong with an experiment
 
 
-def problems(config: Config, name: str) -> Iterator[str]:
+def problems(plan: Plan) -> Iterator[str]:
     """Every line tells of a name that is not defined, a language that the corpus lacks, or settings that contradict each other."""
-    where = f"experiments.{name}"
-    experiment: Translation = config.experiments[name]
-    yield from shared_problems(config, name)
-    yield from grid_problems(config, name)
-    yield from _word_accuracy_problems(where, experiment.word_accuracy)
-    for arm, phase in phases_of(config, experiment):
-        yield from _phase_problems(arm, where, experiment, phase)
-        yield from _switching_problems(f"arms.{arm}", where, experiment, phase, config)
-        yield from _pieces_problems(arm, where, experiment, phase, config)
-    for lexicon in lexicons_used(config, experiment):
-        yield from _lexicon_problems(lexicon, where, experiment, config)
-    yield from undefined(f"{where}.corpus", experiment.corpus, config.corpora)
+    experiment, config = plan.settings, plan.config
+    yield from shared_problems(plan)
+    yield from grid_problems(plan)
+    yield from _word_accuracy_problems(plan.where, experiment.word_accuracy)
+    for arm, phase in plan.phases:
+        yield from _phase_problems(plan, arm, phase)
+        yield from _switching_problems(plan, arm, phase)
+        yield from _pieces_problems(plan, arm, phase)
+    for lexicon in plan.lexicons:
+        yield from _lexicon_problems(plan, lexicon)
+    yield from undefined(f"{plan.where}.corpus", plan.corpus, config.corpora)
     if experiment.lexicon:
-        yield from undefined(f"{where}.lexicon", experiment.lexicon, config.lexicons)
-    yield from _representation_problems(where, experiment)
-    if corpus := config.corpora.get(experiment.corpus):
-        yield from published_problems(where, experiment.published, [*config.arms, BACKBONE], _all_tests(config, corpus))
-        yield from _corpus_problems(where, experiment, corpus)
-    yield from decoding_problems(where, experiment.decoding)
-    yield from _together_problems(where, experiment, config)
-    others = (config.experiments[other].source for other in zero_shot_experiments(config, name))
-    yield from backbone_problems(config, name, list(dict.fromkeys([*all_languages(config, name), *others])), {})
+        yield from undefined(f"{plan.where}.lexicon", experiment.lexicon, config.lexicons)
+    yield from _representation_problems(plan.where, experiment)
+    if plan.text:
+        yield from published_problems(plan, [*config.arms, BACKBONE], _all_tests(plan))
+        yield from _corpus_problems(plan)
+    yield from decoding_problems(plan)
+    yield from _together_problems(plan)
+    others = (other.settings.source for other in zero_shot_experiments(plan))
+    yield from backbone_problems(plan, list(dict.fromkeys([*all_languages(plan), *others])), {})
 
 
 def _word_accuracy_problems(where: str, settings: WordAccuracy) -> Iterator[str]:
@@ -290,8 +268,9 @@ def _word_accuracy_problems(where: str, settings: WordAccuracy) -> Iterator[str]
         yield f"{where}.word_accuracy: low must be less than high, got {settings.low} and {settings.high}"
 
 
-def _phase_problems(arm: str, where: str, experiment: Translation, phase: Phase) -> Iterator[str]:
+def _phase_problems(plan: Plan, arm: str, phase: Phase) -> Iterator[str]:
     """A phase must learn from a parallel corpus, not from text with labels, and switch the words of one corpus only."""
+    where, experiment = plan.where, plan.settings
     if phase.epochs is not None:
         yield f"arms.{arm}: {where}, a {experiment.task}, counts updates; epochs are for tasks with labels"
     if phase.translations:
@@ -300,11 +279,11 @@ def _phase_problems(arm: str, where: str, experiment: Translation, phase: Phase)
         yield f"arms.{arm}.switch: switches words of one corpus, and {where} learns from several by `together_with`; leave one out"
 
 
-def _switching_problems(arm: str, where: str, experiment: Translation, phase: Phase, config: Config) -> Iterator[str]:
+def _switching_problems(plan: Plan, arm: str, phase: Phase) -> Iterator[str]:
     """A phase that switches words needs a lexicon of the right unit, and a task phase that switches none takes no lexicon."""
-    name, here = phase.lexicon or experiment.lexicon, f"{arm} in {where}"
+    known, name, here = plan.config.lexicons, phase.lexicon or plan.settings.lexicon, f"arms.{arm} in {plan.where}"
     if phase.lexicon:
-        yield from undefined(f"{here}.lexicon", phase.lexicon, config.lexicons)
+        yield from undefined(f"{here}.lexicon", phase.lexicon, known)
     if phase.data == "task" and phase.lexicon and phase.switch is None:
         yield f"{here}.lexicon: the task itself takes none, unless its words are switched (`switch`)"
     if phase.data != "task" and phase.switch is not None:
@@ -315,33 +294,33 @@ def _switching_problems(arm: str, where: str, experiment: Translation, phase: Ph
         return
     pieces = bool(phase.restores and phase.restores.pieces)
     if not name:
-        yield f"{where}.lexicon: is missing; {arm} needs one"
-    elif name in config.lexicons and (unit := config.lexicons[name].unit) != ("piece" if pieces else "word"):
+        yield f"{plan.where}.lexicon: is missing; arms.{arm} needs one"
+    elif name in known and (unit := known[name].unit) != ("piece" if pieces else "word"):
         yield f"{here}: data {phase.data} cannot take the lexicon {name!r} of unit {unit}; it switches {'pieces' if pieces else 'words'}"
 
 
-def _pieces_problems(arm: str, where: str, experiment: Translation, phase: Phase, config: Config) -> Iterator[str]:
+def _pieces_problems(plan: Plan, arm: str, phase: Phase) -> Iterator[str]:
     """Pieces are switched for the experiment's backbone, so the arm must start from no other."""
-    pieces = phase.restores and phase.restores.pieces
-    if pieces and (other := backbone_of(config, experiment, arm)) != experiment.backbone:
-        yield f"arms.{arm} in {where}: `{phase.data}` switches the pieces of {experiment.backbone!r}, but starts from {other!r}"
+    pieces, own = phase.restores and phase.restores.pieces, plan.settings.backbone
+    if pieces and (other := plan.backbone_of(arm)) != own:
+        yield f"arms.{arm} in {plan.where}: `{phase.data}` switches the pieces of {own!r}, but starts from {other!r}"
 
 
-def _lexicon_problems(name: str, where: str, experiment: Translation, config: Config) -> Iterator[str]:
+def _lexicon_problems(plan: Plan, name: str) -> Iterator[str]:
     """A lexicon must be in the experiment's languages, and one of pieces in the pieces of its backbone."""
-    if (lexicon := config.lexicons.get(name)) is None:
+    if (lexicon := plan.config.lexicons.get(name)) is None:
         return
-    learnt = config.corpora.get(lexicon.corpus or "")
-    if learnt and sorted(learnt.languages) != sorted([experiment.source, experiment.target]):
-        yield f"lexicons.{name}.corpus: {lexicon.corpus!r} is in {list(learnt.languages)}, not in the languages of {where}"
-    if lexicon.unit == "piece" and lexicon.backbone != experiment.backbone:
-        yield f"lexicons.{name}.backbone: {lexicon.backbone!r} is not that of {where}, {experiment.backbone!r}; pieces must be its own"
+    learnt, own = plan.config.corpora.get(lexicon.corpus or ""), plan.settings.backbone
+    if learnt and sorted(learnt.languages) != sorted(languages(plan)):
+        yield f"lexicons.{name}.corpus: {lexicon.corpus!r} is in {list(learnt.languages)}, not in the languages of {plan.where}"
+    if lexicon.unit == "piece" and lexicon.backbone != own:
+        yield f"lexicons.{name}.backbone: {lexicon.backbone!r} is not that of {plan.where}, {own!r}; pieces must be its own"
 
 
-def _all_tests(config: Config, corpus: Corpus) -> list[str]:
-    """The test sets of a corpus, and those of all experiments as models of another translate them."""
-    others = {name: config.corpora[e.corpus].test for name, e in translations(config).items() if e.corpus in config.corpora}
-    return [*corpus.test, *(f"{name}@{testset}" for name, tests in others.items() for testset in tests)]
+def _all_tests(plan: Plan) -> list[str]:
+    """The test sets of its corpus, and those of all experiments as models of another translate them."""
+    others = [other for other in translations(plan.config).values() if other.text]
+    return [*plan.text.test, *(f"{other.name}@{testset}" for other in others for testset in other.text.test)]
 
 
 def _representation_problems(where: str, experiment: Translation) -> Iterator[str]:
@@ -351,28 +330,29 @@ def _representation_problems(where: str, experiment: Translation) -> Iterator[st
         yield f"{where}.representation.text: needs a file for each of {pair}; it has {list(text)}"
 
 
-def _corpus_problems(where: str, experiment: Translation, corpus: Corpus) -> Iterator[str]:
+def _corpus_problems(plan: Plan) -> Iterator[str]:
     """The corpus must be in source and target, and have documents in the source for summarisation alone."""
-    pair = [experiment.source, experiment.target]
+    where, experiment, corpus, pair = plan.where, plan.settings, plan.text, languages(plan)
     if sorted(pair) != sorted(corpus.languages):
-        yield f"{where}: source and target {pair} are not the languages of corpus {experiment.corpus!r}, {list(corpus.languages)}"
+        yield f"{where}: source and target {pair} are not the languages of corpus {plan.corpus!r}, {list(corpus.languages)}"
     if bool(corpus.documents) != (experiment.task == "summarisation"):
         has = "has none" if experiment.task == "summarisation" else "has some: set task: summarisation"
-        yield f"{where}.task: {experiment.task} of corpus {experiment.corpus!r}, which {has} (`documents`)"
+        yield f"{where}.task: {experiment.task} of corpus {plan.corpus!r}, which {has} (`documents`)"
     elif corpus.documents and corpus.documents.language != experiment.source:
         yield f"{where}.source: {experiment.source!r} is not the language of the documents, {corpus.documents.language!r}"
 
 
-def _together_problems(where: str, experiment: Translation, config: Config) -> Iterator[str]:
+def _together_problems(plan: Plan) -> Iterator[str]:
     """Corpora that are learnt together with the experiment's must be others, of sentences with the same target."""
-    for other in experiment.together_with:
-        yield from undefined(f"{where}.together_with", other, config.corpora)
-        if other == experiment.corpus:
-            yield f"{where}.together_with: {other!r} is the experiment's own corpus"
-        elif other in config.corpora and experiment.target not in config.corpora[other].languages:
-            yield f"{where}.together_with: {other!r} is in {list(config.corpora[other].languages)}, not into {experiment.target!r}"
-        elif other in config.corpora and config.corpora[other].documents:
-            yield f"{where}.together_with: {other!r} has documents; sentences are needed"
+    where, target, known = f"{plan.where}.together_with", plan.settings.target, plan.config.corpora
+    for other in plan.settings.together_with:
+        yield from undefined(where, other, known)
+        if other == plan.corpus:
+            yield f"{where}: {other!r} is the experiment's own corpus"
+        elif other in known and target not in known[other].languages:
+            yield f"{where}: {other!r} is in {list(known[other].languages)}, not into {target!r}"
+        elif other in known and known[other].documents:
+            yield f"{where}: {other!r} has documents; sentences are needed"
 
 
 PARTS: Parts = {

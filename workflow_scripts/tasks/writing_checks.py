@@ -8,19 +8,18 @@ from typing import Any, get_type_hints
 from pydantic import TypeAdapter, ValidationError
 
 from workflow_scripts import registry
-from workflow_scripts.config.configuration import Config
-from workflow_scripts.models.decoding import Decoding
 from workflow_scripts.names import undefined
 from workflow_scripts.stage import InputError, own_settings
-from workflow_scripts.tasks.experiment import phases_of
+from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.training.settings import DEV_SCORES, Training
 
 TRAINING_TYPES = get_type_hints(Training, include_extras=True)
 """The type of each training setting."""
 
 
-def decoding_problems(where: str, decoding: Decoding) -> Iterator[str]:
+def decoding_problems(plan: Plan) -> Iterator[str]:
     """Limits of an output's length must leave some length between them, and the engine must have the settings that it is given."""
+    where, decoding = plan.where, plan.settings.decoding
     try:
         own_settings(registry.entry("engine", decoding.engine), decoding.engine_settings)
     except InputError as error:
@@ -29,13 +28,12 @@ def decoding_problems(where: str, decoding: Decoding) -> Iterator[str]:
         yield f"{where}.decoding: min_length {decoding.min_length} is more than max_length {decoding.max_length}"
 
 
-def grid_problems(config: Config, name: str) -> Iterator[str]:
+def grid_problems(plan: Plan) -> Iterator[str]:
     """A grid must list training values that exist, and its choice must go by something that is measured."""
-    where = f"experiments.{name}"
-    experiment: Any = config.experiments[name]
+    where, experiment = plan.where, plan.settings
     for key, values in experiment.grid.items():
         yield from _grid_values_problems(where, key, values)
-        for arm, phase in phases_of(config, experiment):
+        for arm, phase in plan.phases:
             if phase.data == "task" and key in phase.training:
                 yield f"arms.{arm}: sets {key}, which {where} chooses from {values}; every arm must have the same choice"
     if experiment.grid:
