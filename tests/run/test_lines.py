@@ -77,6 +77,9 @@ def test_the_end_has_the_answer_the_files_and_what_to_do_next(tmp_path):
     assert said[0] == "all done in 12:34" and "The answer: csr − finetune +3.1 BLEU (95 % +2.1 to +4.0, p < 0.001)." in said
     assert "That is more than chance on these sentences; another training may differ." in said
     assert "            snakemake --cores all --config 'run={seeds: [1, 2, 3]}'" in said
+    average = row.replace("pages", "average").replace("3.12", "2.22")
+    put(tmp_path / "results/comparisons.tsv", HEAD + row + average)
+    assert [line for line in lines.ended(run, 1.0, 0, []) if "+2.2 BLEU" in line and line.endswith(" on average.")]
     put(tmp_path / "results/comparisons.tsv", HEAD + row.replace("\t1\t3.12", "\t3\t3.12"))
     assert not any("seeds: [" in line for line in lines.ended(run, 754.3, 0, []))
     assert [*lines.ended(Run(), 1.0, 0, [])] == ["nothing to be done: everything is there already"]

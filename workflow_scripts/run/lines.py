@@ -81,12 +81,20 @@ def ended(run: Run, passed: float, status: int, arguments: Sequence[str]) -> Ite
     yield f"all done in {clock(passed).strip()}"
     rows = [*asked(run, outcomes.answers(results / "comparisons.tsv"))] if any(job.rule == "report" for job in run.jobs.values()) else []
     if rows:
+        answer = of_all_testsets(rows)
+        on = f" on {answer['testset']}" if len({row["testset"] for row in rows}) > 1 else ""
         yield ""
-        yield from wrapped(f"The answer: {outcomes.answer_line(rows[0])}.")
-        yield from wrapped(f"That is {outcomes.verdict(rows[0])}.")
+        yield from wrapped(f"The answer: {outcomes.answer_line(answer)}{on}.")
+        yield from wrapped(f"That is {outcomes.verdict(answer)}.")
         yield f"The page:   {page} (all sentences: {results / 'translations'})"
         yield f"The table:  {results / 'scores.tsv'}"
         yield from next_steps(rows[0], arguments)
+
+
+def of_all_testsets(rows: list[dict[str, str]]) -> dict[str, str]:
+    """The first comparison, of the average over the test sets where there is one."""
+    same = [row for row in rows if all(row[name] == rows[0][name] for name in ("experiment", "arm", "other"))]
+    return next((row for row in same if row["testset"] == "average"), rows[0])
 
 
 def next_steps(row: dict[str, str], arguments: Sequence[str]) -> Iterator[str]:
