@@ -32,7 +32,7 @@ def test_distances_of_another_kind_are_told_apart(tmp_path):
     assert (
         "distances in which these differ cannot be compared: backbone, " in html and "csr after finetune: X &lt;/s&gt;; mean over" in html
     )
-    assert "each kind has one of its own" in html
+    assert "Each kind has one of its own" in html
     study = configured(root, Plan(config, "demo"))
     rows = distances(study)
     closer = {row["arm"]: row["closer"] for row in overview_rows({"study": study, "distances": {"rows": rows}, "failed": {}})}
