@@ -3,10 +3,13 @@
 import contextlib
 import json
 import os
+import re
 import shutil
 import zipfile
+from pathlib import Path
 
 import pytest
+import test_labels
 from invented import configuration, put, results
 
 from workflow_scripts import plugins
@@ -59,6 +62,29 @@ def test_a_pack_has_what_tables_and_tests_need(packed):
     assert names >= {f"results/{name}" for name in needed} | {"envs/requirements.txt", "pack.json"}
     assert not [name for name in names if name.endswith(".vec")] and {*said["files"]} == names - {"pack.json"}
     assert len(said["files"]["results/scores.tsv"]["sha256"]) == 64 and "commit" in said["provenance"] and said["processor"]
+
+
+def test_of_a_dictionary_the_lines_are_packed_that_the_page_shows(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("workflow_scripts.report.labels.FREQUENT", 2)
+    root, config = test_labels.results(Path("results")), test_labels.configuration()
+    put(root / "configuration.json", dumped(config))
+    dictionary = root / "lexicons/texts/given/en-de/en-de.tsv"
+    put(dictionary, "car\tauto\t1\t1.0\nhouse\thaus\t1\t1.0\nsky\thimmel\t1\t1.0\nthe\tdie\t1\t1.0\n")
+    write_report(root, root / "report.html", root / "scores.tsv", config, tables=(root / "comparisons.tsv",))
+    pack.write(tmp_path / "run.zip")
+    with zipfile.ZipFile(tmp_path / "run.zip") as file:
+        assert file.read(dictionary.as_posix()) == b"house\thaus\t1\t1.0\nthe\tdie\t1\t1.0\n"
+        said = json.loads(file.read("pack.json"))["files"]
+    assert said[dictionary.as_posix()]["part_of"] == pack.checksum(dictionary.read_bytes())
+    assert not said["results/scores.tsv"].keys() & {"part_of"}
+    pack.rebuild(tmp_path / "run.zip", tmp_path / "new", stored=True)
+    assert "All tables are the same" in capsys.readouterr().out
+    parts = [
+        re.search(r'id="lexicon-labels".*?<h2', page.read_text(encoding="utf-8"), flags=re.S)
+        for page in (root / "report.html", tmp_path / "new/rebuilt/report.html")
+    ]
+    assert parts[0] and parts[1] and parts[0][0] == parts[1][0] and "haus" in parts[0][0]
 
 
 def test_a_pack_without_pages_says_whose_its_texts_are(packed, tmp_path, capsys):
