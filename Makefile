@@ -11,7 +11,7 @@
 # make test-gpu: on a machine with a GPU, all that can use one against the CPU, and its memory against preflight's estimate; ten minutes.
 #   Without a GPU it ends at once (pytest's exit status is 77 then)
 # make test-slurm: the tests on a Slurm cluster of one node, stood up for them and taken down (on Debian; installs Slurm if root)
-# make demo PYTHON=python3.12: with that Python, in place of the newest from 3.11 to 3.13 that is here
+# make demo PYTHON=python3.12: with that Python, in place of the newest from 3.11 to 3.14 that is here
 # make demo TORCH=cuda: with that build of PyTorch; cpu is the small one, which is taken unless an NVIDIA GPU or Slurm is here
 PYTHON ?=
 TORCH ?=

@@ -1,14 +1,17 @@
 """Crossgap: bridges between multilingual pretraining and cross-lingual tasks, from raw text to a report."""
 
+import os
+
 from snakemake.utils import min_version
 
 # Snakemake puts a Snakefile's folder on the path of modules, also where another workflow uses it (workflow.basedir is then the other's).
 from workflow_scripts.stage import resource
-from workflow_scripts.start import refuse_start
+from workflow_scripts.start import refuse_start, use_huge_pages
 
 min_version("9.27")  # a priority may be a function
 
 refuse_start(["--configfile", resource("config.yaml")])
+use_huge_pages(os.environ)
 
 
 # the one here, which a run in another folder (--directory) goes by where it has none of its own

@@ -8,6 +8,7 @@ is how many seconds the variant's warm-up took longer than ours: what torch.comp
 """
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -24,6 +25,7 @@ from workflow_scripts.device import chip, keep_memory, pick_device, pick_precisi
 from workflow_scripts.models import products
 from workflow_scripts.models.batches import Row, collate
 from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.start import use_huge_pages
 from workflow_scripts.training.dropout import quick_dropout
 from workflow_scripts.training.loop import load_model, pick_loss
 from workflow_scripts.training.mixed_precision import mixed_precision
@@ -41,6 +43,7 @@ VARIANTS = (
     "rows in random order",
     "PyTorch's dropout",
     "the other library's products",
+    "pages of 4 KB",
 )
 
 
@@ -60,7 +63,11 @@ def main(model: str, text: str, source: str, target: str, updates: str = "100", 
 
 def apart(*arguments: str) -> dict:
     """`case` with these arguments, in a process of its own."""
-    done = subprocess.run([sys.executable, "-m", "benchmarks.update", *arguments], stdout=subprocess.PIPE, text=True, check=True)
+    environment = dict(os.environ)
+    if arguments[-1] != "pages of 4 KB":  # where a machine gives huge pages to all, or to none, the variant is the same as ours
+        use_huge_pages(environment)
+    call = [sys.executable, "-m", "benchmarks.update", *arguments]
+    done = subprocess.run(call, stdout=subprocess.PIPE, text=True, check=True, env=environment)
     return json.loads(done.stdout.splitlines()[-1])
 
 

@@ -9,7 +9,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-PYTHONS = ("3.11", "3.12", "3.13")
+PYTHONS = ("3.11", "3.12", "3.13", "3.14")
 LOCKS = {"requirements.txt": PYTHONS, "browser.txt": PYTHONS, "docs.txt": PYTHONS, "mtdata.txt": PYTHONS, "comet.txt": ("3.11", "3.12")}
 """Lock → the Pythons that it is for (workflow_scripts/environment.py)."""
 

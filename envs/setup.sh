@@ -1,14 +1,14 @@
 #!/bin/sh
 # Makes the environment, or brings it up to date: sh envs/setup.sh VENV [PYTHON] [TORCH]
-#   PYTHON  the Python to take. Without it an environment that is there keeps its own, and a new one gets the newest of 3.11 to 3.13 that works
+#   PYTHON  the Python to take. Without it an environment that is there keeps its own, and a new one gets the newest of 3.11 to 3.14 that works
 #   TORCH   cpu or cuda, the build of PyTorch. Without it cpu, unless an NVIDIA GPU or Slurm is seen, whose nodes may have one
 set -eu
 venv=$1 wanted=${2:-} torch=${3:-}
 here=$(dirname "$0")
 lock=$here/requirements.txt
 index=https://download.pytorch.org/whl/cpu # PyTorch's own, of builds for the CPU alone
-needed="needed is Python 3.11, 3.12 or 3.13 (gensim has no build for newer ones): on Debian and Ubuntu 'apt install python3 python3-venv', on \
-Fedora 'dnf install python3.13'; elsewhere 'uv venv --seed --python 3.13 $venv', or 'conda create -n crossgap python=3.13' and 'conda activate \
+needed="needed is Python 3.11, 3.12 or 3.13, or 3.14 with a C compiler and its headers: on Debian and Ubuntu 'apt install python3 python3-venv' \
+(for 3.14 also gcc and python3-dev), on Fedora 'dnf install python3.13'; elsewhere 'uv venv --seed --python 3.13 $venv', or 'conda create -n crossgap python=3.13' and 'conda activate \
 crossgap'"
 
 say() { echo "$*" >&2; }
@@ -17,19 +17,23 @@ fail() {
 	exit 1
 }
 
-# what a Python is: 3.13; "3.13 without venv", as Debian's without python3-venv; "PyPy 3.11" and the like; nothing where it does not run
+# what a Python is: 3.13; "3.13 without venv", as Debian's without python3-venv; "PyPy 3.11" and the like; nothing where it does not run.
+# For 3.14 immutables has no build yet, and is compiled.
 kind() {
-	"$1" -c 'import importlib.util, platform, sys, sysconfig
+	"$1" -c 'import importlib.util, os, platform, shutil, sys, sysconfig
 free = "free-threaded " if sysconfig.get_config_var("Py_GIL_DISABLED") else ""
 name = "" if sys.implementation.name == "cpython" else platform.python_implementation() + " "
-whole = all(map(importlib.util.find_spec, ("venv", "ensurepip")))
-print(free + name + "%d.%d" % sys.version_info[:2] + ("" if whole else " without venv"))' 2>/dev/null || true
+lacks = [] if all(map(importlib.util.find_spec, ("venv", "ensurepip"))) else ["venv"]
+if sys.version_info >= (3, 14):
+    lacks += [] if any(map(shutil.which, (os.environ.get("CC", "cc"), "gcc", "clang"))) else ["a C compiler"]
+    lacks += [] if os.path.exists(os.path.join(sysconfig.get_path("include"), "Python.h")) else ["its headers"]
+print(free + name + "%d.%d" % sys.version_info[:2] + " without " * bool(lacks) + " and ".join(lacks))' 2>/dev/null || true
 }
-suits() { case $1 in 3.11 | 3.12 | 3.13) ;; *) return 1 ;; esac; }
+suits() { case $1 in 3.11 | 3.12 | 3.13 | 3.14) ;; *) return 1 ;; esac; }
 
 choose() {
 	found=''
-	for name in python3.13 python3.12 python3.11 python3 python; do
+	for name in python3.14 python3.13 python3.12 python3.11 python3 python; do
 		is=$(kind "$name")
 		if suits "$is"; then
 			python=$name
@@ -46,7 +50,7 @@ if [ -n "$wanted" ]; then
 	is=$(kind "$python")
 	[ -n "$is" ] || fail "PYTHON=$python does not run; $needed"
 	suits "$is" || fail "PYTHON=$python is $is; $needed"
-elif suits "${has% without venv}"; then
+elif suits "${has%% without *}"; then
 	python='' is=$has # its own
 else
 	choose

@@ -1,6 +1,7 @@
 """envs/setup.sh: which Python and which build of PyTorch `make setup` takes, and what it says where there is none."""
 
 import re
+import os
 import shutil
 import subprocess
 import sys
@@ -54,10 +55,11 @@ def machine(tmp_path):
     ("pythons", "taken"),
     [
         ({"python3.11": "3.11", "python3.13": "3.13", "python3": "3.11"}, "python3.13"),
-        ({"python3.14": "3.14", "python3": "3.14", "python3.12": "3.12"}, "python3.12"),
+        ({"python3.14": "3.14", "python3.13": "3.13"}, "python3.14"),
+        ({"python3.14": "3.14 without a C compiler", "python3.12": "3.12"}, "python3.12"),
         ({"python3.13": "3.13 without venv", "python3.12": "free-threaded 3.12", "python3.11": "3.11"}, "python3.11"),
         ({"python3.13": "", "python3": "3.12"}, "python3"),  # a shim of pyenv, of a version that is not there
-        ({"python3.10": "3.10", "python3": "3.14", "python": "3.11"}, "python"),
+        ({"python3.10": "3.10", "python3": "3.15", "python": "3.11"}, "python"),
     ],
 )
 def test_the_newest_python_that_works_is_taken(machine, pythons, taken):
@@ -71,11 +73,11 @@ def test_where_no_python_suits_one_line_says_what_is_there_and_what_to_do(machin
         ({"python3": "3.10", "python": "2.7"}, "python3 is 3.10, python is 2.7"),
         ({"python3": "3.13 without venv"}, "python3 is 3.13 without venv"),
         ({"python3": "PyPy 3.11"}, "python3 is PyPy 3.11"),
-        ({"python3.14": "3.14", "python3": "3.14"}, "python3 is 3.14"),
+        ({"python3.15": "3.15", "python3": "3.15"}, "python3 is 3.15"),
     ):
         status, said, made, _ = machine(pythons)
         assert status == 1 and made is None and said.count("\n") == 1
-        assert f"no suitable Python was found ({found}); needed is Python 3.11, 3.12 or 3.13 (gensim" in said
+        assert f"no suitable Python was found ({found}); needed is Python 3.11, 3.12 or 3.13, or 3.14" in said
         assert all(way in said for way in ("apt install python3 python3-venv", "uv venv --seed", "conda create -n"))
     assert not (tmp_path / "venv").exists()
 
@@ -87,8 +89,8 @@ def test_python_overrules_and_what_is_there_stays(machine):
     status, _, made, calls = machine({**both, "python3.12": "3.12"})
     assert (status, made) == (0, None) and "pip" not in calls
     assert machine(both, python="python3.13")[2] == "python3.13"
-    for given, why in (("python3.9", "is 3.9"), ("python3.14", "is 3.14"), ("bare", "is 3.13 without venv"), ("nowhere", "does not run")):
-        status, said, made, _ = machine({"python3.9": "3.9", "python3.14": "3.14", "bare": "3.13 without venv", **both}, python=given)
+    for given, why in (("python3.9", "is 3.9"), ("python3.15", "is 3.15"), ("bare", "is 3.13 without venv"), ("nowhere", "does not run")):
+        status, said, made, _ = machine({"python3.9": "3.9", "python3.15": "3.15", "bare": "3.13 without venv", **both}, python=given)
         assert status == 1 and made is None and f"PYTHON={given} {why}; needed is" in said
 
 
@@ -124,7 +126,7 @@ def test_a_real_environment_is_left_as_it_is(tmp_path):
     (venv / ".complete").touch()
     before = {path: path.lstat().st_mtime_ns for path in venv.rglob("*")}
     for given in (("", ""), (sys.executable, ""), ("", "cpu")):
-        done = subprocess.run(["sh", SCRIPT, venv, *given], capture_output=True, text=True)
+        done = subprocess.run(["sh", SCRIPT, venv, *given], capture_output=True, text=True, env={**os.environ, "CC": "sh"})
         assert (done.returncode, done.stdout + done.stderr) == (0, ""), given
     assert {path: path.lstat().st_mtime_ns for path in venv.rglob("*")} == before
 

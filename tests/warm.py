@@ -122,7 +122,8 @@ def preload() -> None:
     import workflow_scripts
 
     for module in PRELOADED:
-        if importlib.util.find_spec(module):  # other releases of a library have other parts
+        # a library may have no build for this Python, and other releases of one have other parts
+        if importlib.util.find_spec(module.partition(".")[0]) and importlib.util.find_spec(module):
             importlib.import_module(module)
     for module in pkgutil.walk_packages(workflow_scripts.__path__, "workflow_scripts."):
         if not module.name.endswith(".__main__"):

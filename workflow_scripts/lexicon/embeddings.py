@@ -2,14 +2,21 @@
 
 The method is skip-gram with negative sampling (Mikolov et al. 2013), as in Zan et al., section III-B: "only trained using
 datasets of downstream tasks". Vectors are those of words, not of subwords, because whole words are switched later. If a
-model is given, they are those of its pieces, as in the authors' published code. gensim does the training. It reads from a
-file (`corpus_file`), so that several threads can work without waiting for Python's interpreter lock.
+model is given, they are those of its pieces, as in the authors' published code. gensim does the training, from a file (`corpus_file`), so that
+several threads can work without waiting for Python's interpreter lock. Where it has no build, `skipgram` does it.
 """
 
+import importlib.util
 import tempfile
+from array import array
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import numpy as np
+
+from workflow_scripts.lexicon.skipgram import skipgram
 from workflow_scripts.lexicon.vectors import write_vectors
 from workflow_scripts.models.tokenisation import unit_segmenter
 from workflow_scripts.number_types import AboveZero, NotNegative, Positive
@@ -57,11 +64,23 @@ def main(
     print({"words": len(learnt_words), **asdict(settings), **provenance()})
 
 
-def learn(segmented: Path, seed: int, settings: Embeddings, named: Path | None = None):
+def learn(segmented: Path, seed: int, settings: Embeddings, named: Path | None = None) -> tuple[list[str], np.ndarray]:
     """Learn from a file with one sentence per line and blanks between words; return the words and their vectors (words × dimensions).
 
-    Raises `InputError` if too few words are frequent enough; the message names the file `named`.
+    gensim learns; where it has no build, as for Python 3.14, `skipgram` does. Raises `InputError` if too few words are frequent enough; the
+    message names the file `named`.
     """
+    learnt = (_by_gensim if importlib.util.find_spec("gensim") else by_skipgram)(segmented, seed, settings)
+    if learnt is None:
+        words = sum(count >= settings.min_count for count in Counter(_words(segmented)).values())
+        raise InputError(
+            f"{named or segmented}: only {words} words occur {settings.min_count} times or more; give more text or lower embeddings.min_count"
+        )
+    return learnt
+
+
+def _by_gensim(segmented: Path, seed: int, settings: Embeddings) -> tuple[list[str], np.ndarray] | None:
+    """What gensim learns; None of too few words."""
     from gensim.models import Word2Vec
 
     model = Word2Vec(
@@ -78,10 +97,7 @@ def learn(segmented: Path, seed: int, settings: Embeddings, named: Path | None =
     )
     model.build_vocab(corpus_file=str(segmented))
     if len(model.wv) < 2 * settings.negative:
-        raise InputError(
-            f"{named or segmented}: only {len(model.wv)} words occur {settings.min_count} times or more; "
-            "give more text or lower embeddings.min_count"
-        )
+        return None
     model.train(
         corpus_file=str(segmented),
         total_words=model.corpus_total_words,
@@ -89,6 +105,25 @@ def learn(segmented: Path, seed: int, settings: Embeddings, named: Path | None =
         epochs=settings.epochs,
     )
     return model.wv.index_to_key, model.wv.vectors
+
+
+def by_skipgram(segmented: Path, seed: int, settings: Embeddings) -> tuple[list[str], np.ndarray] | None:
+    """What `skipgram` learns; None of too few words."""
+    counted = [(word, count) for word, count in Counter(_words(segmented)).most_common() if count >= settings.min_count]
+    if len(counted) < 2 * settings.negative:
+        return None
+    numbers = {word: number for number, (word, _) in enumerate(counted)}
+    lines, ends = array("i"), array("q")
+    for line in read_lines(segmented):
+        lines.extend(numbers[word] for word in line.split() if word in numbers)
+        ends.append(len(lines))
+    how = {name: value for name, value in asdict(settings).items() if name != "min_count"}
+    vectors = skipgram(np.asarray(lines), np.asarray(ends), np.array([count for _, count in counted]), seed=seed, **how)
+    return [word for word, _ in counted], vectors
+
+
+def _words(segmented: Path) -> Iterator[str]:
+    return (word for line in read_lines(segmented) for word in line.split())
 
 
 if __name__ == "__main__":
