@@ -1,7 +1,7 @@
 """envs/setup.sh: which Python and which build of PyTorch `make setup` takes, and what it says where there is none."""
 
-import re
 import os
+import re
 import shutil
 import subprocess
 import sys

@@ -58,6 +58,8 @@ def test_vectors_are_those_of_the_text_and_of_the_seed(tmp_path):
     text = tmp_path / "text"
     text.write_text("".join(f"{line.lower()}\n" for line in manual_pairs(600)[0]), encoding="utf-8")
     words, vectors = by_skipgram(text, 3, Embeddings(**FAST))
-    assert vectors.shape == (len(words), 20) and vectors.dtype == np.float32 and np.isfinite(vectors).all() and len(set(words)) == len(words)
+    assert (
+        vectors.shape == (len(words), 20) and vectors.dtype == np.float32 and np.isfinite(vectors).all() and len(set(words)) == len(words)
+    )
     assert (vectors == by_skipgram(text, 3, Embeddings(**FAST))[1]).all() and (vectors != by_skipgram(text, 4, Embeddings(**FAST))[1]).any()
     assert by_skipgram(text, 3, Embeddings(**FAST, min_count=10_000)) is None

@@ -2,8 +2,9 @@
 
 The method is skip-gram with negative sampling (Mikolov et al. 2013), as in Zan et al., section III-B: "only trained using
 datasets of downstream tasks". Vectors are those of words, not of subwords, because whole words are switched later. If a
-model is given, they are those of its pieces, as in the authors' published code. gensim does the training, from a file (`corpus_file`), so that
-several threads can work without waiting for Python's interpreter lock. Where it has no build, `skipgram` does it.
+model is given, they are those of its pieces, as in the authors' published code. gensim does the training, from a file
+(`corpus_file`), so that several threads can work without waiting for Python's interpreter lock. Where it has no build,
+`skipgram` does it.
 """
 
 import importlib.util
@@ -74,7 +75,8 @@ def learn(segmented: Path, seed: int, settings: Embeddings, named: Path | None =
     if learnt is None:
         words = sum(count >= settings.min_count for count in Counter(_words(segmented)).values())
         raise InputError(
-            f"{named or segmented}: only {words} words occur {settings.min_count} times or more; give more text or lower embeddings.min_count"
+            f"{named or segmented}: only {words} words occur {settings.min_count} times or more; "
+            "give more text or lower embeddings.min_count"
         )
     return learnt
 
