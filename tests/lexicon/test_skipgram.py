@@ -54,6 +54,12 @@ def test_frequent_words_are_left_out_and_drawn_as_noise_as_word2vec_does():
     assert np.bincount(_noise(counts)) / len(_noise(counts)) == pytest.approx(counts**0.75 / (counts**0.75).sum(), abs=2e-6)
 
 
+def test_a_text_of_nearly_one_word_comes_to_an_end():
+    lines, counts = np.array([0, 1, 0, 2, 0, 3] * 20, np.int32), np.array([10**12, 1, 1, 1])
+    settings = {"window": 2, "negative": 3, "epochs": 1, "sample": 0.0, "alpha": 0.025, "seed": 1, "dimensions": 4, "workers": 1}
+    assert np.isfinite(skipgram(lines, np.arange(6, 121, 6), counts, **settings)).all()
+
+
 def test_vectors_are_those_of_the_text_and_of_the_seed(tmp_path):
     text = tmp_path / "text"
     text.write_text("".join(f"{line.lower()}\n" for line in manual_pairs(600)[0]), encoding="utf-8")

@@ -19,6 +19,8 @@ _NOISE_POWER = 0.75
 """Noise words are drawn by their frequency to this power (section 2.2)."""
 _TABLE = 1 << 20
 """Entries of the table of noise words."""
+_TRIES = 100
+"""How often another noise word is drawn."""
 _PARTS = 64
 """Parts of the text between which the learning rate falls and threads meet."""
 
@@ -112,14 +114,19 @@ def _learn(lines, begins, ends, kept, noise, read, written, window, negative, ra
 
 @compiled(nogil=True)
 def _another(noise, chosen, state):
-    """A noise word that is not among the `chosen` ones: what is learnt of two copies of a vector, one of them would forget."""
-    while True:
-        word = noise[integer(state, _TABLE)]
+    """A noise word that is not among the `chosen` ones: of what two copies of a vector learn, one part would be lost.
+
+    Where nearly all of a text is one word, it is taken twice in the end.
+    """
+    word = noise[integer(state, _TABLE)]
+    for _ in range(_TRIES):
         there = False
         for other in chosen:
             there |= other == word
         if not there:
-            return word
+            break
+        word = noise[integer(state, _TABLE)]
+    return word
 
 
 @compiled(nogil=True, fastmath=True, error_model="numpy")
