@@ -3,8 +3,7 @@
 import subprocess
 import sys
 
-from workflow_scripts import lazily
-from workflow_scripts.noise import philox
+from workflow_scripts import lazily, philox
 
 
 def test_what_is_put_off_is_loaded_when_it_is_asked_for(tmp_path, monkeypatch):
@@ -20,7 +19,8 @@ def test_what_is_put_off_is_loaded_when_it_is_asked_for(tmp_path, monkeypatch):
 PROGRAM = """
 from workflow_scripts import lazily
 lazily.put_off()
-from workflow_scripts.noise import philox, span_noise
+from workflow_scripts import philox
+from workflow_scripts.noise import span_noise
 from workflow_scripts.similarity import Similarities
 print(lazily.is_loaded("numba"), isinstance(span_noise._choose, lazily.Compiled))
 print(philox.integers(3, 10, 1, 2, 0).tolist(), lazily.is_loaded("numba"), isinstance(philox.integer, lazily.Compiled))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from workflow_scripts.noise import philox
+from workflow_scripts import philox
 from workflow_scripts.noise.masking import Masking, mask_pieces, span_length
 
 MASK, PIECES = 999, np.arange(4, 900, dtype=np.int32)

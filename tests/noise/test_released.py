@@ -11,9 +11,9 @@ from workflow_scripts.lexicon.embeddings import main as learn
 from workflow_scripts.lexicon.vectors import read_vectors
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.noise.codeswitch import main
-from workflow_scripts.noise.philox import generator
 from workflow_scripts.noise.released import span_lengths, switch_pieces
 from workflow_scripts.noise.span_noise import Noise
+from workflow_scripts.philox import generator
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.words import MASK

@@ -6,8 +6,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from workflow_scripts.noise.philox import generator
 from workflow_scripts.noise.span_noise import Noise, choose_words, denoise, mask
+from workflow_scripts.philox import generator
 from workflow_scripts.text.words import MASK, words_of
 
 

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from workflow_scripts.lazily import compiled
-from workflow_scripts.noise.philox import STATE, integer, random, start
+from workflow_scripts.philox import STATE, integer, random, start
 
 _LEAST_RATE = 1e-4
 """What the learning rate falls to."""

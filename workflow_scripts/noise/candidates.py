@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from workflow_scripts.noise import philox
+from workflow_scripts import philox
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.spelling import Spellings
 from workflow_scripts.text.word_lists import read_lexicon

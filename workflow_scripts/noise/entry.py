@@ -19,9 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import regex
 
-from workflow_scripts import plugins, registry
+from workflow_scripts import philox, plugins, registry
 from workflow_scripts.errors import InputError
-from workflow_scripts.noise import philox
 from workflow_scripts.noise.candidates import Lookup, Lookups
 from workflow_scripts.noise.span_noise import Hits
 from workflow_scripts.text.languages import language

@@ -10,8 +10,8 @@ from typing import Literal
 
 import numpy as np
 
+from workflow_scripts import philox
 from workflow_scripts.lazily import compiled
-from workflow_scripts.noise import philox
 from workflow_scripts.number_types import Share
 
 

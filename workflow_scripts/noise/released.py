@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 
 from workflow_scripts.models.tokenisation import WORD_START, Codec
-from workflow_scripts.noise.philox import generator
 from workflow_scripts.noise.span_noise import Noise
+from workflow_scripts.philox import generator
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.words import MASK
 

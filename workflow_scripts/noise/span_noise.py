@@ -15,8 +15,8 @@ from typing import Annotated, NamedTuple
 import numpy as np
 import regex
 
+from workflow_scripts import philox
 from workflow_scripts.lazily import compiled
-from workflow_scripts.noise import philox
 from workflow_scripts.number_types import Limits, Share
 from workflow_scripts.text.words import MASK, Words
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from workflow_scripts.noise import philox
+from workflow_scripts import philox
 
 
 def pair(seed: int, stream: int, sentence: int):
