@@ -6,6 +6,7 @@ from tiny_models import manual_pairs
 
 from workflow_scripts.lexicon.embeddings import Embeddings, by_skipgram
 from workflow_scripts.lexicon.skipgram import _kept, _noise, _step, skipgram
+from workflow_scripts.stage import InputError
 
 FAST = {"dimensions": 20, "window": 5, "negative": 5, "epochs": 2}
 
@@ -63,9 +64,12 @@ def test_a_text_of_nearly_one_word_comes_to_an_end():
 def test_vectors_are_those_of_the_text_and_of_the_seed(tmp_path):
     text = tmp_path / "text"
     text.write_text("".join(f"{line.lower()}\n" for line in manual_pairs(600)[0]), encoding="utf-8")
-    words, vectors = by_skipgram(text, 3, Embeddings(**FAST))
+    words, vectors = by_skipgram(text, 3, Embeddings(**FAST), text)
     assert (
         vectors.shape == (len(words), 20) and vectors.dtype == np.float32 and np.isfinite(vectors).all() and len(set(words)) == len(words)
     )
-    assert (vectors == by_skipgram(text, 3, Embeddings(**FAST))[1]).all() and (vectors != by_skipgram(text, 4, Embeddings(**FAST))[1]).any()
-    assert by_skipgram(text, 3, Embeddings(**FAST, min_count=10_000)) is None
+    assert (vectors == by_skipgram(text, 3, Embeddings(**FAST), text)[1]).all() and (
+        vectors != by_skipgram(text, 4, Embeddings(**FAST), text)[1]
+    ).any()
+    with pytest.raises(InputError, match=r"text: only 0 words occur 10000 times or more; give more text or lower embeddings\.min_count"):
+        by_skipgram(text, 3, Embeddings(**FAST, min_count=10_000), text)

@@ -11,7 +11,6 @@ import importlib.util
 import tempfile
 from array import array
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -71,18 +70,19 @@ def learn(segmented: Path, seed: int, settings: Embeddings, named: Path | None =
     gensim learns; where it has no build, as for Python 3.14, `skipgram` does. Raises `InputError` if too few words are frequent enough; the
     message names the file `named`.
     """
-    learnt = (_by_gensim if importlib.util.find_spec("gensim") else by_skipgram)(segmented, seed, settings)
-    if learnt is None:
-        words = sum(count >= settings.min_count for count in Counter(_words(segmented)).values())
+    learner = _by_gensim if importlib.util.find_spec("gensim") else by_skipgram
+    return learner(segmented, seed, settings, named or segmented)
+
+
+def _check_enough(words: int, settings: Embeddings, named: Path) -> None:
+    if words < 2 * settings.negative:
         raise InputError(
-            f"{named or segmented}: only {words} words occur {settings.min_count} times or more; "
-            "give more text or lower embeddings.min_count"
+            f"{named}: only {words} words occur {settings.min_count} times or more; give more text or lower embeddings.min_count"
         )
-    return learnt
 
 
-def _by_gensim(segmented: Path, seed: int, settings: Embeddings) -> tuple[list[str], np.ndarray] | None:
-    """What gensim learns; None of too few words."""
+def _by_gensim(segmented: Path, seed: int, settings: Embeddings, named: Path) -> tuple[list[str], np.ndarray]:
+    """What gensim learns; see `learn`."""
     from gensim.models import Word2Vec
 
     model = Word2Vec(
@@ -98,8 +98,7 @@ def _by_gensim(segmented: Path, seed: int, settings: Embeddings) -> tuple[list[s
         seed=seed,
     )
     model.build_vocab(corpus_file=str(segmented))
-    if len(model.wv) < 2 * settings.negative:
-        return None
+    _check_enough(len(model.wv), settings, named)
     model.train(
         corpus_file=str(segmented),
         total_words=model.corpus_total_words,
@@ -109,11 +108,11 @@ def _by_gensim(segmented: Path, seed: int, settings: Embeddings) -> tuple[list[s
     return model.wv.index_to_key, model.wv.vectors
 
 
-def by_skipgram(segmented: Path, seed: int, settings: Embeddings) -> tuple[list[str], np.ndarray] | None:
-    """What `skipgram` learns; None of too few words."""
-    counted = [(word, count) for word, count in Counter(_words(segmented)).most_common() if count >= settings.min_count]
-    if len(counted) < 2 * settings.negative:
-        return None
+def by_skipgram(segmented: Path, seed: int, settings: Embeddings, named: Path) -> tuple[list[str], np.ndarray]:
+    """What `skipgram` learns; see `learn`."""
+    words = Counter(word for line in read_lines(segmented) for word in line.split())
+    counted = [(word, count) for word, count in words.most_common() if count >= settings.min_count]
+    _check_enough(len(counted), settings, named)
     numbers = {word: number for number, (word, _) in enumerate(counted)}
     lines, ends = array("i"), array("q")
     for line in read_lines(segmented):
@@ -122,10 +121,6 @@ def by_skipgram(segmented: Path, seed: int, settings: Embeddings) -> tuple[list[
     how = {name: value for name, value in asdict(settings).items() if name != "min_count"}
     vectors = skipgram(np.asarray(lines), np.asarray(ends), np.array([count for _, count in counted]), seed=seed, **how)
     return [word for word, _ in counted], vectors
-
-
-def _words(segmented: Path) -> Iterator[str]:
-    return (word for line in read_lines(segmented) for word in line.split())
 
 
 if __name__ == "__main__":

@@ -75,7 +75,12 @@ DOTS = 60
 
 def _value(number: float) -> str:
     """A number with at most four digits that count."""
-    return f"{number:,.0f}" if abs(number) >= 1000 else f"{number:.4g}".replace("-", "−")
+    return f"{number:,.0f}" if abs(number) >= 1000 else _with_minus(f"{number:.4g}")
+
+
+def _with_minus(number: str) -> str:
+    """The number with a true minus, as `study.signed` has."""
+    return number.replace("-", "−")
 
 
 def spread_out(wanted: list[float], apart: float, least: float) -> list[float]:
@@ -121,7 +126,7 @@ def dot_chart(title: str, rows: list[dict[str, Any]], x_label: str, *, line: tup
         y = 8 + step * (index + 0.5)
         parts += [
             _text(left - 10, y + 4, row["name"], "end"),
-            _text(width - right + 10, y + 4, f"{row['value']:.2f}".replace("-", "−"), "start"),
+            _text(width - right + 10, y + 4, _with_minus(f"{row['value']:.2f}"), "start"),
         ]
         if row.get("low") is not None:
             parts.append(
@@ -198,7 +203,7 @@ def heat_map(title: str, rows: list[str], columns: list[str], cells: dict[tuple[
             value = cells.get((place, number))
             strength, x = min(1.0, abs(value or 0.0)) / 2, left + wide * number
             colour = f"var(--c{1 if (value or 0.0) >= 0 else 2})"
-            words = "–" if value is None else f"{value:.{digits}f}".replace("-", "−")
+            words = "–" if value is None else _with_minus(f"{value:.{digits}f}")
             parts.append(
                 f'<rect x="{x}" y="{y}" width="{wide - 1}" height="{high - 1}" fill="{colour}" fill-opacity="{strength:.3f}" class="grid"/>'
                 f'<text x="{x + wide / 2 - 0.5:.1f}" y="{y + high / 2 + 4:.1f}" text-anchor="middle" font-size="12" '
@@ -222,7 +227,7 @@ def ticks(low: float, high: float, about: int = 5, whole: bool = False) -> list[
 
 def label(value: float, among: list[float]) -> str:
     """`value` as text, with as many decimals as the distance between the ticks `among` needs."""
-    return f"{value:,.{max(0, -math.floor(math.log10(among[1] - among[0]) + 1e-9))}f}".replace("-", "−")
+    return _with_minus(f"{value:,.{max(0, -math.floor(math.log10(among[1] - among[0]) + 1e-9))}f}")
 
 
 def _scale(low: float, high: float, start: float, end: float):

@@ -15,7 +15,7 @@ def backbone_users(config: Config, backbone: str) -> list[Plan]:
     """The experiments that start from the backbone, or from one that is made from it, and those whose test sets their arms translate
     without having learnt to."""
     users = experiments_from(config, backbone)
-    trained = [plan for plan in users if plan.name in translation.translations(config)]
+    trained = [plan for plan in users if isinstance(plan.settings, translation.Translation)]
     tested = [other for plan in trained for other in translation.zero_shot_experiments(plan)]
     return list({plan.name: plan for plan in (*users, *tested)}.values())
 

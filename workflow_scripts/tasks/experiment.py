@@ -114,7 +114,9 @@ def experiments_needed(config: Config) -> list[Plan]:
     waiting = [backbone for plan in needed for backbone in plan.backbones] + analysed
     blocks = [config.backbones[link] for own in waiting for link in chain(config, own)]
     more = [block.arm.experiment for block in blocks if block.arm and block.arm.experiment in config.experiments]
-    return [Plan(config, name) for name in dict.fromkeys([*(plan.name for plan in needed), *more])]
+    found = {plan.name: plan for plan in needed}
+    found |= {name: Plan(config, name) for name in more if name not in found}
+    return list(found.values())
 
 
 def pretrained_in(config: Config, backbone: str) -> list[str]:
