@@ -1,12 +1,13 @@
 """How a model is asked: templates as ids, prefixes, and where an answer ends."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from tiny_decoders import small_decoder
 from tiny_models import manual_pairs, small_model, small_t5
 
-from workflow_scripts.models.templates import Frame, Templates, ends_of, first_line, plain, prompt_of, read_templates, write_templates
+from workflow_scripts.models.templates import Frame, Templates, first_line, plain, prompt_of, read_templates, write_templates
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError
 
@@ -86,7 +87,7 @@ def test_a_chat_has_the_models_own_turns_and_their_end(codec):
 
 
 def test_an_answer_ends_with_its_line(codec):
-    ends = ends_of(codec.tokenizer, [5])
+    ends = codec.ends(SimpleNamespace(generation_config=SimpleNamespace(eos_token_id=[5])))
     line_break = codec.tokenizer("\n", add_special_tokens=False)["input_ids"][0]
     assert {codec.tokenizer.eos_token_id, line_break, 5} <= {*ends}
     assert first_line(" Save it.\nGerman: no") == "Save it." and first_line("\n") == ""

@@ -72,6 +72,7 @@ def with_ctranslate2(model: Path, codec: Codec, threads: int, settings: Decoding
             "length_penalty": settings.length_penalty,
             "max_batch_size": settings.batch_tokens,
             "batch_type": "tokens",
+            "suppress_sequences": [[piece] for piece in made_up_pieces(codec)] or None,
         }
         if known:
             check_converted(loaded, known, model, compute_type)
@@ -93,7 +94,6 @@ def translated_by(
     results = loaded.translate_batch(
         [tokenizer.convert_ids_to_tokens(row) for row in rows],
         target_prefix=[tag] * len(rows),
-        suppress_sequences=[[piece] for piece in made_up_pieces(codec)] or None,
         max_input_length=0,  # the rows are as long as the model allows; by default all are cut to 1,024 pieces
         num_hypotheses=n_best,
         return_scores=n_best > 1,
@@ -108,7 +108,6 @@ def continued_by(
     """What a converted decoder writes behind these prompts, up to the end of a line."""
     results = loaded.generate_batch(
         [codec.tokenizer.convert_ids_to_tokens(row) for row in rows],
-        suppress_sequences=[[piece] for piece in made_up_pieces(codec)] or None,
         return_end_token=True,  # a piece with a line break may begin with the last of the answer
         include_prompt_in_result=False,
         num_hypotheses=n_best,

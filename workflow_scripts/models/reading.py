@@ -56,7 +56,9 @@ def unknown_in(codec: Codec, lines: Iterable[str]) -> Unknown:
     some = [line for line in itertools.islice(lines, LINES) if line.strip()]
     if unk is None:
         return Unknown(0, 0, "")
-    alone = codec.tokenizer.get_vocab().get(WORD_START)
+    # asked of each line by itself where its time is measured: to list the vocabulary takes longer than to translate
+    alone = codec.tokenizer.convert_tokens_to_ids(WORD_START)
+    alone = None if alone == unk else alone
     rows = codec.pieces(some, 1 << 30)
     pieces = sum(piece != alone for row in rows for piece in row)
     unknown = sum(piece == unk for row in rows for piece in row)

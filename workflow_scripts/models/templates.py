@@ -237,13 +237,10 @@ def without_masks(line: str, templates: Templates) -> str:
     return line.replace(MASK, templates.mask)
 
 
-def ends_of(tokenizer: Any, more: Sequence[int] = ()) -> list[int]:
-    """The ids at which an answer ends: the tokenizer's end, `more`, and all pieces with a line break, since an answer is one line."""
-    ends = {tokenizer.eos_token_id, *more} - {None}
-    for piece, number in tokenizer.get_vocab().items():
-        if "\n" in piece or "Ċ" in piece or piece == "<0x0A>":
-            ends.add(number)
-    return sorted(ends)
+def line_breaks(tokenizer: Any) -> list[int]:
+    """The ids of all pieces with a line break. All of the vocabulary is gone through for them."""
+    vocabulary = tokenizer.get_vocab()
+    return [number for piece, number in vocabulary.items() if "\n" in piece or "Ċ" in piece or piece == "<0x0A>"]
 
 
 def first_line(text: str) -> str:

@@ -23,9 +23,9 @@ from workflow_scripts.models.templates import (
     Frame,
     Templates,
     begin,
-    ends_of,
     first_line,
     frame_of,
+    line_breaks,
     prefix_of,
     read_templates,
     without_masks,
@@ -150,9 +150,17 @@ class Codec:
         return self.frame(("en", "en")).end
 
     def ends(self, network: Any) -> list[int]:
-        """The ids at which a decoder ends its answer, whatever engine writes: its training's end, and those of the model's own settings."""
+        """The ids at which a decoder ends its answer, whatever engine writes.
+
+        They are its training's end, those of the model's own settings, and pieces with a line break, since an answer is one line.
+        """
         own = network.generation_config.eos_token_id
-        return ends_of(self.tokenizer, [self._answer_end, *(own if isinstance(own, list) else [own])])
+        named = {self.tokenizer.eos_token_id, self._answer_end, *(own if isinstance(own, list) else [own])} - {None}
+        return sorted(named | {*self._line_breaks})
+
+    @functools.cached_property
+    def _line_breaks(self) -> list[int]:
+        return line_breaks(self.tokenizer)
 
     def within(self, ids: list[int], max_length: int) -> list[int]:
         """The pieces that a row of `max_length` has room for."""
