@@ -7,6 +7,7 @@ from sacrebleu.significance import PairedTest
 from workflow_scripts import registry
 from workflow_scripts.errors import InputError
 from workflow_scripts.evidence.metric import decimals, higher_is_better, metric
+from workflow_scripts.evidence.scores import Scores, metrics
 
 LINES = ["Open the file.", "", "Print it twice."]
 REFERENCES = ["Open a file.", "Close it.", "Print it twice."]
@@ -37,6 +38,16 @@ def test_a_function_gets_what_it_asks_for_and_the_score_is_the_mean(made):
     assert made(every).corpus_score(LINES, [REFERENCES]).score == pytest.approx(sum(map(len, LINES)) / 3)
     assert seen == [(*pair, "en") for pair in zip(LINES, REFERENCES, strict=True)]
     assert made(lambda reference: len(reference)).corpus_score(LINES, [REFERENCES]).score == pytest.approx(sum(map(len, REFERENCES)) / 3)
+
+
+def test_a_metric_that_heeds_case_has_another_score_of_lower_cased_text(made):
+    made(lambda hypothesis, reference: 100.0 * (hypothesis == reference), cased=True)
+    wanted = {}
+    for lowercase in (False, True):
+        wanted |= metrics("en", Scores(metrics=["made"]), lowercase)
+    found = {name: wanted[name]() for name in ("made", "made, lower-cased")}
+    assert [one.corpus_score(["open"], [["Open"]]).score for one in found.values()] == [0.0, 100.0]
+    assert ["case:lc" in str(one.get_signature()) for one in found.values()] == [False, True]
 
 
 @pytest.mark.parametrize("value", [1, 1.5, np.float32(1.5), np.float64(1.5), np.int64(1), -2])

@@ -65,7 +65,11 @@ def metric(
         asked = plugins.asked(f"metric {name!r}", "a metric", function, PARAMETERS)
         version = hashlib.sha256(Path(inspect.getsourcefile(function) or __file__).read_bytes()).hexdigest()[:12]
         about = {"higher_is_better": higher_is_better, "decimals": decimals, "cased": cased, "source": source}
-        register_metric(name, lambda code, settings, lowercase: MeanOfSentences(name, function, asked, code, version), label=label, **about)
+
+        def make(code: str, settings: Any, lowercase: bool) -> Metric:
+            return MeanOfSentences(name, function, asked, code, version, lowercase)
+
+        register_metric(name, make, label=label, **about)
         return function
 
     return registered
@@ -87,16 +91,20 @@ class SummedMetric(Metric):
 class MeanOfSentences(SummedMetric):
     """The mean of what a function says of each sentence; of several references the first counts."""
 
-    def __init__(self, name: str, function: Callable[..., float], asked: tuple[str, ...], code: str, version: str):
+    def __init__(self, name: str, function: Callable[..., float], asked: tuple[str, ...], code: str, version: str, lowercase: bool = False):
         super().__init__()
         self.name, self._function, self._asked, self._code, self._version = name, function, asked, code, version
+        self._lowercase = lowercase
 
     def get_signature(self) -> Signature:
         """The name and the checksum of the file that has the function, in the format of sacreBLEU's signatures."""
         signature = Signature({"num_refs": self.num_refs})
-        signature.info["metric"] = self.name
+        signature.info |= {"metric": self.name} | ({"case": "lc"} if self._lowercase else {})
         signature.update("version", self._version)
         return signature
+
+    def _preprocess_segment(self, sent: str) -> str:
+        return sent.lower() if self._lowercase else sent
 
     def _compute_segment_statistics(self, hypothesis: str, ref_kwargs: dict[str, Any]) -> list[float]:
         given = {"hypothesis": hypothesis, "reference": ref_kwargs["references"][0], "language": self._code}
