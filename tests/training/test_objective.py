@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 from configurations import changed
+from tiny_decoders import small_decoder
 from tiny_models import manual_pairs, small_encoder
 
 from workflow_scripts import registry
@@ -12,6 +13,7 @@ from workflow_scripts.errors import InputError
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.run.config import load
 from workflow_scripts.training.objective import Text, rows_objective
+from workflow_scripts.training.pretraining import next_piece
 from workflow_scripts.training.pretraining_settings import Pretraining
 from workflow_scripts.training.settings import Training
 
@@ -47,6 +49,14 @@ def guessed(lines, language, codec, max_length, draw, settings):
     """Every piece is guessed at a rate."""
     rows = codec.encode(lines, language, max_length)
     return [(row, [piece if draw.random() < settings.rate else -100 for piece in row]) for row in rows]
+
+
+def test_no_end_is_learnt_behind_a_text_that_is_cut(tmp_path):
+    codec, line = load_codec(small_decoder(tmp_path)), "Print the file and close the window."
+    longest = len(codec.encode([line], "en")[0]) + 1
+    for max_length, end in ((longest, codec.tokenizer.eos_token_id), (longest - 1, -100)):
+        ((read, labels),) = next_piece([line], "en", codec, max_length)
+        assert labels == [*read[1:], end] and len(read) < max_length
 
 
 def plain(rows):

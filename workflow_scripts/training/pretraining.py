@@ -134,9 +134,12 @@ def mlm(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder:
     "next_piece", decoder=None, causal=True, label="guessing the next piece", asks=_ASKS, source="Radford et al. 2018, section 3.1"
 )
 def next_piece(lines: list[str], language: str, codec: "Codec", max_length: int) -> list[tuple[list[int], list[int]]]:
-    """Rows (a text, each piece's follower): plain text, as decoders are pretrained on it."""
-    read = codec.encode(lines, language, max_length)
-    return [(row, [*row[1:], codec.tokenizer.eos_token_id]) for row in read]
+    """Rows (a text, each piece's follower): plain text, as decoders are pretrained on it. Behind a text that is cut no end is learnt."""
+    wholes = codec.pieces(lines, 1 << 30)
+    read = codec.framed([codec.within(ids, max_length) for ids in wholes], language)
+    before, _ = codec.around
+    ends = [codec.tokenizer.eos_token_id if len(row) == before + len(ids) else -100 for row, ids in zip(read, wholes, strict=True)]
+    return [(row, [*row[1:], end]) for row, end in zip(read, ends, strict=True)]
 
 
 @objective(
