@@ -12,6 +12,7 @@ from workflow_scripts import registry
 from workflow_scripts.errors import InputError
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.run.config import load
+from workflow_scripts.text import files
 from workflow_scripts.training.objective import Text, rows_objective
 from workflow_scripts.training.pretraining import next_piece
 from workflow_scripts.training.pretraining_settings import Pretraining
@@ -37,10 +38,10 @@ def register():
         registry.forget("objective", "made")
 
 
-def made(codec, folder, seed=1, settings=None, max_length=64):
+def made(codec, folder, seed=1, settings=None, max_length=64, too_long=None):
     """Rounds and dev rows of the objective `made` on text in two languages."""
     german, english = manual_pairs(12)
-    block = Pretraining(training=Training(max_length=max_length), objective_settings=settings or {})
+    block = Pretraining(training=Training(max_length=max_length, too_long=too_long), objective_settings=settings or {})
     train, dev = Text({"de": german[:8], "en": english[:8]}), Text({"de": german[8:], "en": english[8:]})
     return registry.entry("objective", "made").prepare(block, train, dev, seed, folder).read(codec)
 
@@ -75,6 +76,29 @@ def test_rows_are_made_anew_in_each_epoch_and_again_the_same(codec, tmp_path, re
     assert plain(other.epoch(1)) != epochs[1]
     everything, _ = made(codec, tmp_path, settings={"rate": 1.0})
     assert all(read == labels for read, labels in plain(everything.epoch(0)))
+
+
+@pytest.mark.parametrize("too_long", [None, "leave_out"])
+def test_lines_that_are_too_long_are_counted_and_left_out_if_asked(codec, tmp_path, register, too_long):
+    register(guessed, settings=Own)
+    lengths = [[len(row) for row in codec.encode(lines[:8], "de")] for lines in manual_pairs(12)]
+    most = max(map(max, lengths)) - 1
+    rounds, dev = made(codec, tmp_path, max_length=most, too_long=too_long)
+    long = [sum(length > most for length in side) for side in lengths]
+    assert [(about["rows"], about["too_long"]) for about in rounds.too_long] == [(8, count) for count in long]
+    assert rounds.rows == len(rounds.epoch(0)) == 16 - (sum(long) if too_long else 0)
+    assert all(part.too_long[0]["rows"] == 4 for part in dev)
+
+
+def test_rows_are_made_of_some_lines_at_a_time(codec, tmp_path, register, monkeypatch):
+    """Of a million lines, rows as Python has them would take gigabytes."""
+    got = []
+    register(lambda lines, codec, language: got.append(len(lines)) or [(row, row) for row in codec.encode(lines, language, 64)])
+    whole = plain(made(codec, tmp_path)[0].epoch(0))
+    monkeypatch.setattr(files, "_CHUNK", 3)
+    got.clear()
+    rounds, _ = made(codec, tmp_path)
+    assert plain(rounds.epoch(0)) == whole and max(got) == 3
 
 
 def test_what_the_text_is_made_of_is_on_the_disk(codec, tmp_path, register):

@@ -24,7 +24,7 @@ import numpy as np
 from workflow_scripts import plugins, registry
 from workflow_scripts.errors import InputError
 from workflow_scripts.stage import own_settings
-from workflow_scripts.text.files import read_lines, write_lines
+from workflow_scripts.text.files import chunks, read_lines, write_lines
 
 if TYPE_CHECKING:
     from workflow_scripts.models.tokenisation import Codec
@@ -84,6 +84,13 @@ class Objective(registry.Entry):
     """The objective or noise that it is a control of."""
     against: tuple[str, ...] = ()
     """Other objectives and noises whose arms the report compares its arms with as well."""
+    cuts: bool | None = None
+    """Whether texts that are too long are cut where settings leave that open; by default those of an objective that reads no pairs are."""
+
+    @property
+    def leaves_out(self) -> bool:
+        """Whether such texts are left out instead."""
+        return self.reads == "pairs" if self.cuts is None else not self.cuts
 
 
 def objective(
@@ -128,7 +135,7 @@ def rows_objective(name: str, *, decoder: bool | None, settings: type | None = N
         def prepare(block: "Pretraining", train: Text, dev: Text, seed: int, folder: Path) -> Material:
             own = own_settings(registry.entry("objective", name), block.objective_settings)
             make = MadeRows(name, function, asked, own, block.training.max_length, decoder is not True)
-            return _material(make, train, dev, seed, folder, own)
+            return _material(make, train, dev, seed, folder, block)
 
         objective(name, decoder=decoder, settings=settings, **about)(prepare)
         return function
@@ -148,9 +155,12 @@ class MadeRows(NamedTuple):
     """Whether each piece that is read has a label of its own."""
 
     def rows(self, lines: list[str], language: str, codec: "Codec", draw: np.random.Generator) -> Any:
-        """The rows of lines, as two large arrays."""
+        """The rows of lines, as two large arrays. The function gets some thousand lines at a time, as Python's lists take much room."""
         from workflow_scripts.training.ragged import Rows
 
+        return Rows.of(row for some in chunks(lines) for row in self._made(some, language, codec, draw))
+
+    def _made(self, lines: list[str], language: str, codec: "Codec", draw: np.random.Generator) -> list[tuple[list[int], list[int]]]:
         given = {"lines": lines, "language": language, "codec": codec, "draw": draw}
         given |= {"max_length": self.max_length, "settings": self.settings}
         called = f"objective {self.name!r}"
@@ -172,27 +182,34 @@ class MadeRows(NamedTuple):
                 raise InputError(f"{called} made a row of {size} pieces; max_length is {self.max_length}, and 1 the least ({line!r})")
             if wrong := next((each for each in (*read, *labels) if each >= len(codec.tokenizer) or (each < 0 and each != _NOTHING)), None):
                 raise InputError(f"{called} used the piece {wrong}; the vocabulary has {len(codec.tokenizer)} ({line!r})")
-        return Rows.of(made)
+        return made
 
 
-def _material(make: MadeRows, train: Text, dev: Text, seed: int, folder: Path, own: Any) -> Material:
-    """Rows that are made anew in each epoch; those of dev text are made once."""
+def _material(make: MadeRows, train: Text, dev: Text, seed: int, folder: Path, block: "Pretraining") -> Material:
+    """Rows that are made anew in each epoch; those of dev text are made once.
+
+    Lines that are longer than a row are left out if the training says so; else the function gets them, and is to cut them.
+    """
     files = {(part, code): folder / f"{part}.{code}" for part in ("train", "dev") for code in train.lines}
     for (part, code), path in files.items():
         write_lines(path, (train if part == "train" else dev).lines[code])
     # settings that are no part of `Training`: a killed job must not go on with others
     plan = folder / "objective.json"
-    write_lines(plan, [json.dumps({"objective": make.name, "settings": asdict(own) if own else {}, "plugins": plugins.described()})])
+    own = asdict(make.settings) if make.settings else {}
+    write_lines(plan, [json.dumps({"objective": make.name, "settings": own, "plugins": plugins.described()})])
 
     def read(codec: "Codec") -> "tuple[Rounds, list[Dev]]":
         from workflow_scripts.training.rows import Dev
+        from workflow_scripts.training.too_long import Room, lines_with_room
 
-        codes = list(train.lines)
-        text = {part: {code: list(read_lines(files[part, code])) for code in codes} for part in ("train", "dev")}
+        room = Room.of(block.training, leave_out=False)
+        found = {at: lines_with_room(codec, list(read_lines(path)), at[1], room, path) for at, path in files.items()}
+        text = {code: found["train", code] for code in train.lines}
         held = []
-        for side, (code, lines) in enumerate(text["dev"].items()):
-            held.append(Dev(make.rows(lines, code, codec, _draw(seed, 1, _DEV, side)), code))
-        return _made_anew(make, text["train"], codec, seed), held
+        for side, code in enumerate(text):
+            lines, about = found["dev", code]
+            held.append(Dev(make.rows(lines, code, codec, _draw(seed, 1, _DEV, side)), code, None, [about]))
+        return _made_anew(make, text, codec, seed), held
 
     return Material({path.name: path for path in [*files.values(), plan]}, read)
 
@@ -207,18 +224,18 @@ def _draw(seed: int, kind: int, epoch: int, side: int) -> np.random.Generator:
     return np.random.default_rng([seed, kind, epoch, side])
 
 
-def _made_anew(make: MadeRows, text: dict[str, list[str]], codec: "Codec", seed: int) -> Any:
+def _made_anew(make: MadeRows, text: dict[str, tuple[list[str], dict[str, Any]]], codec: "Codec", seed: int) -> Any:
     from workflow_scripts.training.ragged import Chained
     from workflow_scripts.training.rows import Rounds
 
     class MadeAnew(Rounds):
         """The rows of all languages, made anew in each epoch."""
 
-        rows = sum(map(len, text.values()))
-        too_long: list[dict[str, Any]] = []  # noqa: RUF012 (what is too long is the function's business)
+        rows = sum(len(lines) for lines, _ in text.values())
+        too_long = [about for _, about in text.values()]  # noqa: RUF012 (which nothing changes)
 
         def epoch(self, number: int) -> Any:
             sides = enumerate(text.items())
-            return Chained([make.rows(lines, code, codec, _draw(seed, 0, number, side)) for side, (code, lines) in sides])
+            return Chained([make.rows(lines, code, codec, _draw(seed, 0, number, side)) for side, (code, (lines, _)) in sides])
 
     return MadeAnew()

@@ -298,7 +298,7 @@ def pretrain(
         del lines, train, dev  # the text is in files now, and training has better use of the memory
         job = job._replace(start=start, report=folder / "training.json")
         method = [material.method()] if material.method else []
-        room = Room.of(block.training, leave_out=wanted.reads == "pairs")
+        room = Room.of(block.training, leave_out=wanted.leaves_out)
         train_phase(job, block.training, material.text, material.read, room, *method, languages=texts.languages)
         if not is_first_process():
             return {}

@@ -5,6 +5,7 @@ Rows are left out by what the text itself has, never by its noise, so that all a
 noised side of a row may be longer than the sentence, as switched words have more pieces than others; it is cut, which is counted as well.
 """
 
+import itertools
 from collections.abc import Iterable, Iterator
 from functools import partial
 from pathlib import Path
@@ -122,6 +123,13 @@ def kept(text: str, sides: dict[str, Side], room: Room, where: Path | str) -> Ke
             "training.too_long: cut"
         )
     return Kept([one.ids if mask.all() else one.ids.where(mask) for one in sides.values()], mask, about)
+
+
+def lines_with_room(codec: Codec, lines: list[str], code: str, room: Room, where: Path) -> tuple[list[str], dict[str, Any]]:
+    """The lines that are learnt from where an objective makes rows of its own, and what reports say of them; raises as `kept` does."""
+    cut = np.array([len(ids) > room.max_length - 2 for some in chunks(lines) for ids in codec.pieces(some, NO_LIMIT)], dtype=bool)
+    found = kept(code, {code: Side(Lines.of(() for _ in lines), cut)}, room, where)
+    return list(itertools.compress(lines, found.mask)), found.about
 
 
 def counted(room: Room, train: list[dict[str, Any]], dev: list[dict[str, Any]]) -> dict[str, Any]:

@@ -102,7 +102,7 @@ def learn(
         material = entry.prepare(block, _text(train, entry.reads), _text(dev, entry.reads), job.seed, Path(folder) / "text")
         method = material.method() if material.method else Method()
         method = method._replace(about={"objective": entry.name, **method.about})
-        room, unknown = Room.of(settings, leave_out=entry.reads == "pairs" and not documents), dict[str, Any]()
+        room, unknown = Room.of(settings, leave_out=entry.leaves_out and not documents), dict[str, Any]()
 
         def read(codec: Codec) -> tuple[Rounds, list[Dev]]:
             unknown.update(check_read(codec, ((str(path), code, read_lines(path)) for path, code in zip(train, languages, strict=True))))
