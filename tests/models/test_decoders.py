@@ -19,6 +19,9 @@ from workflow_scripts.models.search import generate
 from workflow_scripts.models.templates import Templates, read_templates
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.tasks.classification import Classification
+from workflow_scripts.tasks.heads import Reader, label_scores, load_text_head
+from workflow_scripts.text.examples import Example
 from workflow_scripts.training.rows import Dev, aligned_dev
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.too_long import Room
@@ -106,6 +109,19 @@ def test_padding_before_a_prompt_changes_nothing(tmp_path):
     together = generate(network, codec, rows, "en", 1, max_length=8)
     assert together == [generate(network, codec, [row], "en", 1, max_length=8)[0] for row in rows]
     assert model_of == model
+
+
+@pytest.mark.parametrize("kind", ["llama", "qwen2"])
+def test_a_head_for_texts_finds_their_ends_without_a_setting_for_padding(kind, tmp_path):
+    """As those of Llama 3 and Qwen 2.5, one of which has no piece for padding, either."""
+    model = small_decoder(tmp_path, kind)
+    settings = {**read_json(model / "config.json"), "pad_token_id": None}
+    (model / "config.json").write_text(json.dumps(settings), encoding="utf-8")
+    reader, network = Reader(model, 64, "de"), load_text_head(model, ["a", "b"], Classification(), seed=1)
+    rows = reader.rows([Example("ab"[at % 2], line, "") for at, line in enumerate(manual_pairs(6)[0])], "de", ["a", "b"])
+    alone = torch.cat([label_scores(network, reader, [row], "float32") for row in rows])
+    assert len({len(ids) for ids, _ in rows}) > 1
+    assert torch.allclose(label_scores(network, reader, rows, "float32"), alone, atol=1e-4)
 
 
 def test_a_phase_hands_its_templates_on(text, tmp_path):

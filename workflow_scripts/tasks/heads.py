@@ -28,6 +28,9 @@ def load_text_head(folder: Path, labels: list[str] | None, settings: TextHeadSet
     """The model in `folder` with a head for whole texts and `labels`, drawn from `seed` if it has none; without `labels`, with its own."""
     chosen: dict[str, Any] = {"dropout": settings.dropout, "attention_dropout": settings.attention_dropout}
     form = family_of(folder)
+    if form.causal:
+        # the head reads the last piece that is no padding, by this setting, which many a published decoder lacks
+        chosen["pad_token_id"] = load_codec(folder).pad
     if settings.parts == "both" or not form.decoder:
         return load_network(folder, "classification", **chosen, seed=seed, labels=labels, new_head=bool(labels), from_scratch=from_scratch)
     reads = "mean" if settings.reads == "mean" else "first" if form.row[0] == "tag" else "last"
