@@ -124,6 +124,16 @@ def test_a_head_for_texts_finds_their_ends_without_a_setting_for_padding(kind, t
     assert torch.allclose(label_scores(network, reader, rows, "float32"), alone, atol=1e-4)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_two_texts_are_told_apart(kind, tmp_path):
+    """The tokenizers of Qwen and BLOOM would make one text of them."""
+    reader = Reader(small_decoder(tmp_path, kind), 16, "de")
+    texts = [("Save", "the file"), ("Save the", "file"), ("Save the file " * 9, "and print"), ("Save", "the file " * 9)]
+    rows = [ids.tolist() for ids, _ in reader.rows([Example("a", *pair) for pair in texts], "de", ["a"])]
+    assert rows[0] != rows[1] and all(16 - 2 <= len(row) <= 16 for row in rows[2:])
+    assert all("\n" in reader.tokenizer.decode(row) for row in rows)
+
+
 def test_a_phase_hands_its_templates_on(text, tmp_path):
     start, given = small_decoder(tmp_path), '{"task": "{source} =>", "restore": "Mend: {source}\\nMended:"}'
     finetune(text, start, tmp_path, SETTINGS, noised=text / "noised", templates=given)

@@ -228,13 +228,17 @@ class Codec:
         return self.framed(self.pieces(lines, max_length, masks), code)
 
     def encode_pairs(self, lines: list[str], others: list[str], code: str, max_length: int = 1024) -> list[list[int]]:
-        """Rows of pairs of texts, ``X </s> </s> Y`` in the place of X; of a pair that is too long, the longer text is cut first."""
-        room, eos = max_length - 4, self.tokenizer.eos_token_id
+        """Rows of pairs of texts, ``X </s> </s> Y`` in the place of X; of a pair that is too long, the longer text is cut first.
+
+        A decoder knows `</s>` as the end of all that it reads. There a line break stands between the two.
+        """
+        between = self._ids(["\n"], False)[0] if self.form.causal else [self.tokenizer.eos_token_id] * 2
+        room = max_length - 2 - len(between)
         rows = []
         for first, second in zip(self.pieces(lines, sys.maxsize), self.pieces(others, sys.maxsize), strict=True):
             # what the second text leaves to the first, or half of the room if that is more
             kept = max(room - len(second), room - room // 2)
-            rows.append([*first[:kept], eos, eos, *second[: room - min(len(first), kept)]])
+            rows.append([*first[:kept], *between, *second[: room - min(len(first), kept)]])
         return self.framed(rows, code)
 
     def tokens(self, lines: list[str]) -> list[list[str]]:

@@ -99,10 +99,10 @@ class Reader:
         return made
 
     def _encode(self, texts: list[str], pairs: list[str] | None, code: str) -> list[list[int]]:
+        if pairs and self.codec.form.writes:  # the tokenizers of many decoders would put nothing between the two
+            return self.codec.encode_pairs(texts, pairs, code, self.max_length)
         if not self.is_encoder:
-            return (
-                self.codec.encode_pairs(texts, pairs, code, self.max_length) if pairs else self.codec.encode(texts, code, self.max_length)
-            )
+            return self.codec.encode(texts, code, self.max_length)
         specials = set(self.tokenizer.all_special_tokens)
         sides = [[defuse(line, specials) for line in side] for side in (texts, pairs) if side]
         return self.tokenizer(*sides, truncation="longest_first", max_length=self.max_length)["input_ids"]
