@@ -275,6 +275,21 @@ def test_texts_that_do_not_fit_are_refused(tmp_path):
     assert len(taken) == 6
 
 
+@pytest.mark.parametrize("parallel", [True, False])
+def test_blank_lines_are_no_texts(tmp_path, parallel):
+    """They separate documents in text such as CC-100, and would all have one state."""
+    sides = [["a1", "", "a2", " ", "a3", "a4"], ["b1", "", "b2", "", "", "b4"]]
+    for name, lines in zip("ab", sides, strict=True):
+        (tmp_path / name).write_text("\n".join([*lines, ""]), encoding="utf-8")
+    found = read_texts([tmp_path / "a", tmp_path / "b"], ["de", "en"], 10, 3, parallel=parallel, seed=1)
+    if parallel:
+        assert [a[1] for a in found[0]] == [b[1] for b in found[1]] and {*found[0]} == {"a1", "a2", "a4"}
+    else:
+        assert {*found[0]} <= {"a1", "a2", "a3", "a4"} and {*found[1]} == {"b1", "b2", "b4"} and len(found[0]) == 3
+    with pytest.raises(InputError, match="b: has 3 texts, the estimate needs at least 4" if not parallel else "a: has 3 texts"):
+        read_texts([tmp_path / "a", tmp_path / "b"], ["de", "en"], 10, 4, parallel=parallel, seed=1)
+
+
 def test_a_labelled_example_is_one_text(tmp_path):
     table = tmp_path / "news.tsv"
     table.write_text("sport\tA title\tThe body.\nmoney\tAlone\t\nsport\tA title\tThe body.\n")

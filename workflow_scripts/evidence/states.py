@@ -11,6 +11,7 @@ A decoder reads the text that the encoder reads, in the form in which it would w
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,7 +100,8 @@ def read_texts(
     """The texts in each language: `wanted` of them at most, drawn without replacement in an order that hangs on `seed`.
 
     A file has a text per line, or is a table of `labelled` examples; see `whole_texts`. In `parallel` text the same lines are taken of
-    all files.
+    all files. Blank lines, which separate documents in text such as CC-100, are no texts; of parallel text a line goes where any side is
+    blank.
 
     Raises:
         InputError: There is no file for a language, parallel files differ in length, or a file has fewer lines than `needed`.
@@ -110,6 +112,11 @@ def read_texts(
     if parallel and len({len(lines) for lines in read}) > 1:
         sizes = ", ".join(f"{path} {len(lines):,}" for path, lines in zip(paths, read, strict=True))
         raise InputError(f"parallel texts need the same number of lines: {sizes}; give translations line by line, or set `parallel: false`")
+    if parallel:
+        there = [all(map(str.strip, lines)) for lines in zip(*read, strict=True)]
+        read = [list(itertools.compress(lines, there)) for lines in read]
+    else:
+        read = [list(filter(str.strip, lines)) for lines in read]
     texts = []
     for path, lines in zip(paths, read, strict=True):
         if len(lines) < needed:
