@@ -95,7 +95,9 @@ def _write(source: Path, path: Path, text: str) -> None:
 
     if path == samples.LIST:
         text = re.sub(r"\[([^]]*)\]\(([^)\s]+)\.zip\)", r'<a href="\2/report.html">\1</a>', text)
-    (there.with_name("index.md") if path == ROOT / "README.md" else there).write_text(LINK.sub(link, text), encoding="utf-8")
+    # a page is called by its title or heading there, and by its file's name in the repository
+    shown = re.sub(r"\[[\w./-]+\.md\](\([^)]*\.md(?:#[^)]*)?\))", r"*[]\1*", LINK.sub(link, text))
+    (there.with_name("index.md") if path == ROOT / "README.md" else there).write_text(shown, encoding="utf-8")
 
 
 def _write_made(folder: Path) -> None:

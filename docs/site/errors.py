@@ -101,12 +101,14 @@ def page(explained: dict[str, str]) -> str:
     out = [
         "# All errors",
         "",
-        f"Crossgap says {len(found)} things about bad input. Each is one line that names the file, the place, the value and the way out. "
+        f"These are Crossgap's {len(found):,} messages about bad input. Each is one line that names the file, the place, the value and the "
+        "way out. "
         f"{GAP} stands for a value. Search this page for words of your message. "
         "[Troubleshooting](troubleshooting.md) explains those that people meet most.",
     ]
     room = None
-    for message in found:
+    # modules of the root come between the rooms by their names
+    for message in sorted(found, key=lambda each: each.module.rpartition("/")[0]):
         if (here := message.module.rpartition("/")[0]) != room:
             room = here
             out += ["", f"## {room.removeprefix('workflow_scripts').strip('/') or room}", ""]

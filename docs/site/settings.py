@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 import yaml
 
 from docs.site.errors import anchor, as_code
-from workflow_scripts import registry
 from workflow_scripts.run import config
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -290,19 +289,17 @@ def pages() -> dict[str, str]:
 
 
 def _index(schema: Schema, every: list[Place], set_in: Mapping[str, Example], known: Mapping) -> str:
-    names = {place.key for place in every}
     blocks = sorted({place.block.partition(".")[0] for place in every if place.block})
     top = [place for place in every if not place.block]
-    kinds = ", ".join(f"{len(registry.entries(each))} of the kind {each}" for each in sorted(registry.BUILT_IN))
     return "\n".join(
         [
             "# Configuration",
             "",
-            f"A configuration has {len(every)} places where a setting may stand, of {len(names)} names. This part is made from the code: "
-            f"from the classes of settings and from the entries of the registry ({kinds}). A plugin adds to both.",
+            f"[All settings](all.md) lists the {len(every):,} places where a setting may stand, with a field to filter them. The other "
+            f"pages have a block of settings each. `{NAME}` in a path is a name of your own, `[]` is each part of a list.",
             "",
-            f"`{NAME}` in a path is a name of your own, `[]` is each part of a list. [All settings](all.md) lists every place, with a "
-            "field to filter them. Your editor completes and checks keys with `config/schema.json`.",
+            "This part is made from the code, so it is complete. A plugin adds settings of its own. Your editor completes and checks keys "
+            "with `config/schema.json`.",
             "",
             "## At the top",
             "",
@@ -320,7 +317,14 @@ def _index(schema: Schema, every: list[Place], set_in: Mapping[str, Example], kn
 
 def _block(block: str, schema: Schema, mine: list[Place], set_in: Mapping[str, Example], known: Mapping) -> str:
     where = list(dict.fromkeys(place.path.removesuffix(f".{place.key}") for place in mine if place.block == block))
-    out = [f"# {title(block)}", "", schema["$defs"][block].get("description", ""), "", "Stands at: " + ", ".join(map(as_code, where)), ""]
+    out = [
+        f"# {title(block)}",
+        "",
+        schema["$defs"][block].get("description", ""),
+        "",
+        "Where it may stand: " + ", ".join(map(as_code, where)),
+        "",
+    ]
     for own, key in dict.fromkeys((place.block, place.key) for place in mine):
         same = [place for place in mine if (place.block, place.key) == (own, key)]
         out += _setting(same[0], [place.path for place in same], set_in, known, schema, "##")
@@ -333,7 +337,9 @@ def _setting(place: Place, paths: list[str], set_in: Mapping[str, Example], know
     value, origin = example(place, paths, set_in, schema)
     shown = inline({place.key: value}).removeprefix("{").removesuffix("}")
     rows.append(
-        f"- **Example:** {as_code(shown) if len(shown) <= SHOWN else 'in'} ({origin})" if origin else f"- **Example:** {as_code(shown)}"
+        f"- **Example:** {as_code(shown)}" + f" ({origin})" * bool(origin)
+        if len(shown) <= SHOWN or not origin
+        else f"- **Example:** see {origin}"
     )
     return [f"{depth} `{heading(place)}`", "", in_markdown(place.says.get("description", "")), "", *rows, ""]
 
