@@ -171,6 +171,10 @@ def test_long_pairs_lose_the_end_of_the_longer_text(models, family):
         kept = reader.tokenizer(short, add_special_tokens=False)["input_ids"]
         if short in (text, pair):
             assert any(ids[i : i + len(kept)].tolist() == kept for i in range(len(ids)))
+    assert reader.cut([Example("Calc", text, pair) for text, pair in ((short, long), (short, short), (long, long))], "en") == 2
+    once = long[: len(long) // 3]
+    fits = len(reader.codec.encode([once], "en")[0])
+    assert [Reader(models[family], length).cut([Example("Calc", once, "")], "en") for length in (fits, fits - 1)] == [0, 1]
 
 
 # ---------------------------------------------------------------------------------------------

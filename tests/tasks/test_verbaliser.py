@@ -60,6 +60,7 @@ def test_an_arm_that_trains_nothing_answers_with_the_likeliest_words(model, tmp_
         assert list(read_lines(tmp_path / f"predictions/{code}.hyp")) == [LABELS[number] for number in best]
         scores = read_json(tmp_path / f"predictions/{code}.scores.json")
         assert scores["ties"] == 0 and scores["normalised"] == "none" and scores["examples"] == 4
+        assert scores["cut_examples"] == 0
     shares = [line.split("\t") for line in read_lines(tmp_path / "predictions/en.probabilities.tsv")]
     assert shares[0] == LABELS and all(sum(map(float, row)) == pytest.approx(1, abs=1e-3) for row in shares[1:])
     assert float(list(read_lines(tmp_path / "curve.tsv"))[1].split("\t")[-1]) == pytest.approx(

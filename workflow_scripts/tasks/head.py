@@ -42,7 +42,7 @@ from workflow_scripts.tasks.head_settings import HeadSettings
 from workflow_scripts.tasks.heads import Reader, label_scores, summed_loss
 from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.tasks.switched import switching
-from workflow_scripts.tasks.verbaliser import Asked, Verbaliser, ask, asked_in, opened, scored, ties
+from workflow_scripts.tasks.verbaliser import Asked, Verbaliser, ask, asked_in, opened, scored, shortened, ties
 from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.training.job import Job
@@ -409,6 +409,8 @@ def predict(
         path = folder / f"{name}.hyp"
         write_lines(path, map(task.line, part.examples, answered.given))
         more = {**task.beside(folder / name, part, answered, reader, about), **answered.said}
+        if reader and not task.cut:
+            more["cut_examples"] = reader.cut(part.examples, part.language)
         scores = task.score(part.examples, answered.given, part.language, about)
         for metric in [registry.entry("label_metric", each) for each in metrics]:
             counts = counts_of(task, metric, part.examples, answered.given, part.language, own)
@@ -473,7 +475,8 @@ def in_words(model: Path, asked: Asked, parts: list[Part], settings: Any) -> lis
         found = scored(network, codec, asked, part.examples, part.language, settings.precision)
         truth = torch.tensor([asked.labels.index(example.label) for example in part.examples])
         given = [asked.labels[number] for number in found.argmax(dim=1).tolist()]
-        said = {"ties": ties(found), "normalised": asked.told.normalised}
+        cut = sum(any(shortened(codec, text, asked) != text for text in example.texts) for example in part.examples)
+        said = {"ties": ties(found), "normalised": asked.told.normalised, "cut_examples": cut}
         return Answered(given, lambda: float(torch.nn.functional.cross_entropy(found, truth)), found, said=said)
 
     return [*map(answered, parts)]

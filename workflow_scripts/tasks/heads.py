@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -90,22 +90,29 @@ class Reader:
     def rows(self, examples: Sequence[Example], code: str, labels: list[str]) -> list[Row]:
         """Ids of each example, and the number of its label."""
         numbers = {label: [number] for number, label in enumerate(labels)}
+        ids = self._ids(examples, code, self.max_length)
+        return [(array("i", row), numbers[example.label]) for row, example in zip(ids, examples, strict=True)]
+
+    def cut(self, examples: Sequence[Example], code: str) -> int:
+        """How many of the examples are longer than a row, so that the ends of their texts are lost."""
+        read, whole = (self._ids(examples, code, longest) for longest in (self.max_length, 1 << 30))
+        return sum(len(some) < len(ids) for some, ids in zip(read, whole, strict=True))
+
+    def _ids(self, examples: Sequence[Example], code: str, longest: int) -> Iterator[list[int]]:
+        """The ids of each example, at most so many."""
         paired = any(example.pair for example in examples)
-        made: list[Row] = []
         for start in range(0, len(examples), PORTION):
             some = examples[start : start + PORTION]
-            ids = self._encode([example.text for example in some], [example.pair for example in some] if paired else None, code)
-            made += [(array("i", row), numbers[example.label]) for row, example in zip(ids, some, strict=True)]
-        return made
+            yield from self._encode([each.text for each in some], [each.pair for each in some] if paired else None, code, longest)
 
-    def _encode(self, texts: list[str], pairs: list[str] | None, code: str) -> list[list[int]]:
+    def _encode(self, texts: list[str], pairs: list[str] | None, code: str, longest: int) -> list[list[int]]:
         if pairs and self.codec.form.writes:  # the tokenizers of many decoders would put nothing between the two
-            return self.codec.encode_pairs(texts, pairs, code, self.max_length)
+            return self.codec.encode_pairs(texts, pairs, code, longest)
         if not self.is_encoder:
-            return self.codec.encode(texts, code, self.max_length)
+            return self.codec.encode(texts, code, longest)
         specials = set(self.tokenizer.all_special_tokens)
         sides = [[defuse(line, specials) for line in side] for side in (texts, pairs) if side]
-        return self.tokenizer(*sides, truncation="longest_first", max_length=self.max_length)["input_ids"]
+        return self.tokenizer(*sides, truncation="longest_first", max_length=longest)["input_ids"]
 
     def collate(self, rows: list[Row]) -> dict[str, torch.Tensor]:
         """A batch: ids and mask (rows × longest), the decoder's ids if there is one, and the labels' numbers (−100 for none)."""

@@ -186,8 +186,8 @@ def scored(network: Any, codec: Codec, asked: Asked, examples: Sequence[Example]
     codec.templates = Templates(task="{source}", chat=asked.told.chat, examples=asked.shots)
     frame = codec.frame((code, code))
     answers = codec.pieces(codec.behind_blank(words, answers=True), 1 << 30)
-    shortened = [example._replace(text=cut(codec, example.text, asked), pair=cut(codec, example.pair, asked)) for example in examples]
-    lines = [prompt_of(example, code, asked.told) for example in shortened]
+    short = (one._replace(text=shortened(codec, one.text, asked), pair=shortened(codec, one.pair, asked)) for one in examples)
+    lines = [prompt_of(example, code, asked.told) for example in short]
     without = prompt_of(Example("", "", " " if examples and examples[0].pair else ""), code, asked.told)
     prior = asked.told.normalised == "prior"
     prompts = [frame.prompt(ids) for ids in codec.pieces([*lines, *([without] if prior else [])], 1 << 30)]
@@ -199,7 +199,7 @@ def scored(network: Any, codec: Codec, asked: Asked, examples: Sequence[Example]
     return found / torch.tensor(sizes[asked.told.normalised])
 
 
-def cut(codec: Codec, text: str, asked: Asked) -> str:
+def shortened(codec: Codec, text: str, asked: Asked) -> str:
     """A text of no more pieces than may be read."""
     (ids,) = codec.pieces([text], 1 << 30)
     return (
