@@ -110,6 +110,15 @@ def test_a_base_of_another_shape_is_refused(tmp_path):
             spectra.main(tmp_path / "spectra.json", models=(mbart, xlmr), names=("mbart", "deep"), base="mbart", settings=Spectra())
 
 
+@pytest.mark.parametrize("layers", [1, 2])
+def test_a_base_with_other_matrices_is_refused(layers):
+    """A gated feed-forward part has one more; and two layers of BLOOM's three have as many as one of the others' six."""
+    gated = {(layer, kind): torch.eye(2) for layer in range(layers) for kind in ("K", "Out", "Gate")}
+    base = {(layer, kind): torch.eye(2) for layer in range(layers) for kind in ("K", "Out", "FC1")[: 4 - layers]}
+    with pytest.raises(InputError, match=r"^new has the matrices K, Out, Gate, the base old K, Out.*; leave `base` out"):
+        spectra.same_shapes("new", gated, "old", base)
+
+
 def test_weights_that_a_folder_lacks_are_not_made_up(tmp_path):
     from safetensors.torch import load_file, save_file
 

@@ -122,11 +122,14 @@ def embeddings_of(half: Half) -> torch.Tensor:
 
 
 def same_shapes(name: str, weights: Weights, base: str, start: Weights) -> None:
-    """Raise `InputError` where two models differ in their number of layers or in the shape of a matrix."""
+    """Raise `InputError` where two models differ in their number of layers, in which matrices these have, or in the shape of a matrix."""
     way = "singular values of other models cannot be subtracted; leave `base` out, or analyse the models apart"
-    if len(weights) != len(start):
-        depth, wanted = (1 + max(layer for layer, _ in each) for each in (weights, start))
+    depth, wanted = (1 + max(layer for layer, _ in each) for each in (weights, start))
+    if depth != wanted:
         raise InputError(f"{name} has {depth} layers, the base {base} has {wanted}; {way}")
+    if weights.keys() != start.keys():
+        own, other = (", ".join(dict.fromkeys(kind for _, kind in each)) for each in (weights, start))
+        raise InputError(f"{name} has the matrices {own}, the base {base} {other}; {way}")
     for key, matrix in weights.items():
         if matrix.shape != start[key].shape:
             own, other = (" × ".join(map(str, each[key].shape)) for each in (weights, start))
