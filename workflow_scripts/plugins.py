@@ -187,6 +187,11 @@ def files_of(*used: registry.Entry | None) -> list[str]:
     return [str(path) for name in names for path in _PLUGINS[name].files]
 
 
+def sha256_of(entry: registry.Entry) -> str | None:
+    """The checksum of the plugin that an entry comes from; None of ours. What was trained with another version is not gone on from."""
+    return _PLUGINS[entry.plugin].sha256 if entry.plugin else None
+
+
 def described() -> dict[str, str]:
     """Plugin → its SHA-256, for the provenance."""
     return {plugin.name: plugin.sha256 for plugin in _PLUGINS.values()}

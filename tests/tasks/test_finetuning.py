@@ -2,7 +2,7 @@
 
 import json
 import sys
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -12,11 +12,12 @@ from safetensors.torch import load_file
 from test_checkpoints import TORCHRUN
 from tiny_models import small_encoder, small_model
 
+from workflow_scripts import plugins
 from workflow_scripts.noise.candidates import Lookup, Lookups
 from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.noise.span_noise import Noise
 from workflow_scripts.stage import read_json
-from workflow_scripts.tasks import labelling
+from workflow_scripts.tasks import finetuning, head, labelling
 from workflow_scripts.tasks.finetuning import Batches, FinetuneSettings, phase_settings
 from workflow_scripts.tasks.head_settings import HeadSettings
 from workflow_scripts.tasks.labelling import LABELLING, Labelling
@@ -60,6 +61,25 @@ def text(tmp_path_factory):
         (folder / f"{name}.tsv").write_text("\n".join(lines[:24]) + "\n", "utf-8")
     assert not set((folder / "translations.de.all").read_text().splitlines()) & set((folder / "more_dev.de.all").read_text().splitlines())
     return folder
+
+
+def test_what_another_version_of_a_plugin_has_trained_is_not_gone_on_from(monkeypatch, tmp_path, model):
+    """Its loss may be another, and the checkpoints of a phase that is over stay."""
+    table = tmp_path / "table.tsv"
+    table.write_text("X\ta\t\n", "utf-8")
+    described = []
+
+    def begun(job, description):
+        described.append(description)
+        raise InterruptedError
+
+    monkeypatch.setattr(finetuning, "begun", begun)
+    job, settings = Job(model, *map(Path, "abcd")), LABELLING.finetune_settings(language="en", epochs=1, labels=["X"])
+    for task, sha256 in ((LABELLING, ""), (replace(LABELLING, plugin="x.py"), "1"), (replace(LABELLING, plugin="x.py"), "2")):
+        monkeypatch.setattr(plugins, "_PLUGINS", {"x.py": plugins.Plugin("x.py", (), (), (), sha256)})
+        with pytest.raises(InterruptedError):
+            head.finetune(task, job, train=(table,), dev=(table,), settings=settings)
+    assert [each.get("task_plugin") for each in described] == [None, "1", "2"]
 
 
 def files(text: Path, model: Path, out: Path) -> dict:

@@ -1,6 +1,6 @@
 """An objective of one's own: a function that makes rows of lines."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -8,11 +8,12 @@ from configurations import changed
 from tiny_decoders import small_decoder
 from tiny_models import manual_pairs, small_encoder
 
-from workflow_scripts import registry
+from workflow_scripts import plugins, registry
 from workflow_scripts.errors import InputError
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.run.config import load
 from workflow_scripts.text import files
+from workflow_scripts.training.method import Method, of_plugin
 from workflow_scripts.training.objective import Text, rows_objective
 from workflow_scripts.training.pretraining import next_piece
 from workflow_scripts.training.pretraining_settings import Pretraining
@@ -58,6 +59,15 @@ def test_no_end_is_learnt_behind_a_text_that_is_cut(tmp_path):
     for max_length, end in ((longest, codec.tokenizer.eos_token_id), (longest - 1, -100)):
         ((read, labels),) = next_piece([line], "en", codec, max_length)
         assert labels == [*read[1:], end] and len(read) < max_length
+
+
+def test_what_another_version_of_a_plugin_has_trained_is_not_gone_on_from(monkeypatch):
+    """Neither where its objective has a network or a loss of its own, of which no file tells."""
+    entry, method = registry.entry("objective", "veco"), Method(about={"objective": "veco"})
+    assert of_plugin(entry, method) == method
+    monkeypatch.setattr(plugins, "_PLUGINS", {"x.py": plugins.Plugin("x.py", (), (), (), "1")})
+    about = of_plugin(replace(entry, plugin="x.py"), method).about
+    assert about == {"objective": "veco", "objective_plugin": "1"}
 
 
 def plain(rows):

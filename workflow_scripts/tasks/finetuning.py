@@ -95,11 +95,13 @@ def finetune_head(
     block: str,
     prepare: Prepare,
     text: dict[str, Path] | None = None,
+    plugin: str | None = None,
 ) -> None:
     """Finetune for a task on the tables `train`, with looks at `dev`; write the model, its learning curve and a report.
 
-    `block` names the settings of the head in `settings`. `text` are further files that checkpoints depend on. A `choice` that was made
-    in a grid goes over the settings. Under torchrun the processes share the work of each update. Raises as `training.restore` does.
+    `block` names the settings of the head in `settings`. Checkpoints also depend on further files, `text`, and on the checksum of the
+    `plugin` that the task comes from. A `choice` that was made in a grid goes over the settings. Under torchrun the processes share the
+    work of each update. Raises as `training.restore` does.
     """
     from workflow_scripts.training.callbacks import Diverged
 
@@ -108,6 +110,7 @@ def finetune_head(
     settings = replace(settings, epochs=epochs, **{block: replace(getattr(settings, block), **changed)})
     tables = {f"{part}{at or ''}": path for part, paths in (("train", train), ("dev", dev)) for at, path in enumerate(paths)}
     description = describe(settings, block, {**tables, **(text or {})}, job.start, job.seed, job.from_scratch)
+    description |= {"task_plugin": plugin} if plugin else {}
     chosen: HeadSettings = getattr(settings, block)
     with begun(job._replace(checkpoints=checkpoints), description) as folder:
         prepared = prepare(job, train, dev, settings)

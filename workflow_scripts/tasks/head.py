@@ -27,7 +27,7 @@ import numpy as np
 import torch
 from pydantic import Field
 
-from workflow_scripts import registry
+from workflow_scripts import plugins, registry
 from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.entry_names import Named
 from workflow_scripts.errors import InputError
@@ -325,7 +325,8 @@ def finetune(
     def prepared(job: Job, train: tuple[Path, ...], dev: tuple[Path, ...], settings: FinetuneSettings) -> Prepared:
         return prepare(task, job, train, dev, settings, lexicons, into)
 
-    finetune_head(job, train, dev, settings, task.key, prepared, {path.name: path for path in lexicons})
+    files = {path.name: path for path in lexicons}
+    finetune_head(job, train, dev, settings, task.key, prepared, files, plugins.sha256_of(task))
 
 
 def prepare(

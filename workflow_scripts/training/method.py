@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from workflow_scripts import plugins, registry
 from workflow_scripts.training.loop import load_model, train
 from workflow_scripts.training.rows import Rounds
 
@@ -22,3 +23,9 @@ class Method(NamedTuple):
     """What decides, beside the settings, which checkpoints are the phase's own; the report has it as well."""
     mark: Mapping[str, str] = MappingProxyType({})
     """Of a generator whose weights do not tell: what the folder of the model says of it, as `decoding.MARK`."""
+
+
+def of_plugin(entry: registry.Entry, method: Method) -> Method:
+    """The method of an objective; of a plugin's with its checksum, so that what another version has trained is not gone on from."""
+    sha256 = plugins.sha256_of(entry)
+    return method._replace(about={**method.about, "objective_plugin": sha256}) if sha256 else method

@@ -115,8 +115,8 @@ def check_adapter_fits(chosen: Mapping[str, Any], method: Method, from_scratch: 
 
 def plugin_of(chosen: Mapping[str, Any]) -> dict[str, Any]:
     """The checksum of the plugin that an adapter comes from, if it comes from one: checkpoints of another version are not gone on from."""
-    plugin = registry.entry("adapter", chosen["kind"]).plugin
-    return {"adapter_plugin": plugins.loaded()[plugin].sha256} if plugin else {}
+    sha256 = plugins.sha256_of(registry.entry("adapter", chosen["kind"]))
+    return {"adapter_plugin": sha256} if sha256 else {}
 
 
 _MEASURED = 200

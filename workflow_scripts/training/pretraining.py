@@ -277,6 +277,7 @@ def pretrain(
 
     Raises `InputError` for text that is missing or too short.
     """
+    from workflow_scripts.training.method import Method, of_plugin
     from workflow_scripts.training.phase import train_phase
     from workflow_scripts.training.too_long import Room
 
@@ -297,9 +298,9 @@ def pretrain(
         material = wanted.prepare(block, train, dev, job.seed, folder / "text")
         del lines, train, dev  # the text is in files now, and training has better use of the memory
         job = job._replace(start=start, report=folder / "training.json")
-        method = [material.method()] if material.method else []
+        method = of_plugin(wanted, material.method() if material.method else Method())
         room = Room.of(block.training, leave_out=wanted.leaves_out)
-        train_phase(job, block.training, material.text, material.read, room, *method, languages=texts.languages)
+        train_phase(job, block.training, material.text, material.read, room, method, languages=texts.languages)
         if not is_first_process():
             return {}
         if material.finish:

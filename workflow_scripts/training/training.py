@@ -36,7 +36,7 @@ from workflow_scripts.training.few_shot import ask
 from workflow_scripts.training.generator import USUAL, Generator
 from workflow_scripts.training.job import Job
 from workflow_scripts.training.launching import launch
-from workflow_scripts.training.method import Method
+from workflow_scripts.training.method import Method, of_plugin
 from workflow_scripts.training.objective import Objective, Text
 from workflow_scripts.training.phase import train_phase
 from workflow_scripts.training.pretraining import merged, objective_block, objective_for
@@ -101,7 +101,7 @@ def learn(
     with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
         material = entry.prepare(block, _text(train, entry.reads), _text(dev, entry.reads), job.seed, Path(folder) / "text")
         method = material.method() if material.method else Method()
-        method = method._replace(about={"objective": entry.name, **method.about})
+        method = of_plugin(entry, method._replace(about={"objective": entry.name, **method.about}))
         room, unknown = Room.of(settings, leave_out=entry.leaves_out and not documents), dict[str, Any]()
 
         def read(codec: Codec) -> tuple[Rounds, list[Dev]]:
@@ -208,7 +208,7 @@ def _method_of(entry: Generator, given: str) -> Method:
         return method
     about: dict[str, Any] = {"generator": entry.name} | ({entry.key: asdict(settings)} if settings else {})
     if entry.plugin:
-        about["generator_plugin"] = plugins.loaded()[entry.plugin].sha256
+        about["generator_plugin"] = plugins.sha256_of(entry)
     mark = {} if entry.file else {"generator": entry.name, "plugin": Path(entry.plugin).name}
     return method._replace(about={**about, **method.about}, mark=mark)
 
