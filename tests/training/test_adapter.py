@@ -103,6 +103,30 @@ def test_plain_peft_opens_the_adapter_on_the_untouched_model(setup, trained):
     assert {"model.safetensors", "config.json"} <= told["base"]["trained_on"]["checksums"].keys() and told["training"]["updates"] == 6
 
 
+def test_the_adapter_of_the_last_phase_has_what_all_phases_have_learnt(setup, trained, tmp_path):
+    lines = list(read_lines(setup[0] / "dev.de"))[:1]
+    shutil.copytree(trained[1], tmp_path / "first")
+    for phase, start, rank in (("second", "first", 2), ("third", "second", 3)):
+        (tmp_path / phase).mkdir()
+        finetune(setup[0], tmp_path / start / "model", tmp_path / phase, settings(LORA | {"rank": rank}))
+    opened = with_peft(setup[1], tmp_path / "third/adapter").get_base_model()
+    last, second = (scores_of(plain(tmp_path / phase / "model"), setup[1], lines) for phase in ("third", "second"))
+    assert torch.allclose(scores_of(opened, setup[1], lines), last, atol=1e-4) and not torch.allclose(last, second, atol=1e-2)
+    config = read_json(tmp_path / "third/adapter/adapter_config.json")
+    assert (config["r"], config["base_model_name_or_path"]) == (4 + 2 + 3, str(setup[1]))
+    told = read_json(tmp_path / "third/adapter/crossgap.json")
+    assert [each["rank"] for each in told["phases"]] == [4, 2, 3]
+    assert "sum of what 3 phases" in (tmp_path / "third/adapter/README.md").read_text(encoding="utf-8")
+
+
+def test_an_adapter_that_is_no_sum_names_the_model_of_its_own_phase(setup, trained, tmp_path):
+    shutil.copytree(trained[1], tmp_path / "first")
+    (tmp_path / "second").mkdir()
+    finetune(setup[0], tmp_path / "first/model", tmp_path / "second", settings(LORA | {"kind": "dora"}))
+    config = read_json(tmp_path / "second/adapter/adapter_config.json")
+    assert (config["r"], config["base_model_name_or_path"]) == (4, str(tmp_path / "first/model"))
+
+
 def test_an_adapter_of_a_trimmed_model_fits_the_whole_one(setup, tmp_path):
     folder, start = setup
     codec, network = load_codec(start), load_network(start, "text", dropout=0.0, attention_dropout=0.0, seed=1)

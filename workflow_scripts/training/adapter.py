@@ -186,27 +186,72 @@ FILE = "crossgap.json"
 
 
 def save_adapter(adapted: Adapted, start: Path, folder: Path, about: Mapping[str, Any]) -> None:
-    """Write the adapter of the model in `start`, before it is merged, with a model card; the folder is whole or not there."""
+    """Write the adapter of the model in `start`, before it is merged, with a model card; the folder is whole or not there.
+
+    Where the phase before has trained by LoRA as well, both are written as one adapter of the model that the phase before started from.
+    So the adapter of an arm's last phase has all that the arm has learnt, and fits the model that is published.
+    """
     from safetensors.torch import save_file
 
     temporary = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir(parents=True)
-    base = base_of(start)
+    before = adapter_before(adapted, start)
+    base = before["base"] if before else base_of(start)
     if adapted.wrapped is None:
         weights = dict(adapted.network.named_parameters())
         save_file({name: weights[name].detach().cpu().contiguous() for name in adapted.names}, temporary / "weights.safetensors")
+    elif before:
+        _save_stacked(adapted.wrapped, start.with_name("adapter"), temporary, base)
     else:
-        config = adapted.wrapped.peft_config["default"]
-        config.base_model_name_or_path, config.revision = base["model"], base["revision"]
-        # by itself peft would ask the hub whether the embeddings are those of the model there, and save them where they were trimmed
-        adapted.wrapped.save_pretrained(temporary, save_embedding_layers=False)
-    told = {**adapted.about(), "base": base, **about}
+        _save_by_peft(adapted.wrapped, "default", temporary, base)
+    phases = [*before.get("phases", [before["settings"]]), adapted.about()["settings"]] if before else []
+    told = {**adapted.about(), **({"phases": phases} if phases else {}), "base": base, **about}
     (temporary / FILE).write_text(json.dumps(told, indent=1, ensure_ascii=False), encoding="utf-8")
     (temporary / "README.md").write_text(card(adapted, base, told), encoding="utf-8")
     to_disk(temporary)
     shutil.rmtree(folder, ignore_errors=True)
     os.replace(temporary, folder)
+
+
+def adapter_before(adapted: Adapted, start: Path) -> dict[str, Any]:
+    """What is known of the adapter that was merged into the model in `start`, if it and `adapted` can be written as one; {} otherwise."""
+    from peft import PeftConfig
+
+    folder = start.with_name("adapter")
+    if adapted.wrapped is None or not (folder / FILE).is_file() or not (folder / "adapter_config.json").is_file():
+        return {}
+    configs = adapted.wrapped.peft_config["default"], PeftConfig.from_pretrained(str(folder))
+    return read_json(folder / FILE) if all(map(_is_plain_lora, configs)) else {}
+
+
+def _is_plain_lora(config: Any) -> bool:
+    """Whether an adapter adds the product of two matrices and changes nothing else."""
+    from peft import LoraConfig
+
+    if not isinstance(config, LoraConfig) or config.bias != "none":
+        return False
+    return not (config.use_dora or config.use_rslora or config.modules_to_save or config.target_parameters)
+
+
+def _save_stacked(wrapped: Any, before: Path, folder: Path, base: Mapping[str, Any]) -> None:
+    """Write the sum of the network's adapter and the one in the folder `before`: their matrices stand side by side, so it is exact."""
+    wrapped.load_adapter(str(before), "before")
+    wrapped.base_model.add_weighted_adapter(["before", "default"], [1.0, 1.0], "sum", combination_type="cat")
+    _save_by_peft(wrapped, "sum", folder, base)
+    for name in ("sum", "before"):
+        wrapped.delete_adapter(name)
+
+
+def _save_by_peft(wrapped: Any, name: str, folder: Path, base: Mapping[str, Any]) -> None:
+    """Write the network's adapter of this name in peft's form."""
+    config = wrapped.peft_config[name]
+    config.base_model_name_or_path, config.revision = base["model"], base["revision"]
+    # by itself peft would ask the hub whether the embeddings are those of the model there, and save them where they were trimmed
+    wrapped.save_pretrained(folder, selected_adapters=[name], save_embedding_layers=False)
+    if (folder / name).is_dir():  # peft's place for all names but its default
+        shutil.copytree(folder / name, folder, dirs_exist_ok=True)
+        shutil.rmtree(folder / name)
 
 
 def remove_adapter(folder: Path) -> None:
@@ -236,6 +281,8 @@ def card(adapted: Adapted, base: Mapping[str, Any], told: Mapping[str, Any]) -> 
         puts = "`model.load_state_dict(…, strict=False)` puts them in."
         opened = f"`weights.safetensors` has the weights of the model that were trained; {puts}"
     settings = "\n".join(f"- {key}: {json.dumps(value)}" for key, value in adapted.settings.items())
+    number = len(told.get("phases", ()))
+    phases = f" It is the sum of what {number} phases of training have learnt, one after the other." if number else ""
     files = {**base["checksums"], **({} if base["checksums"] else base["trained_on"]["checksums"])}
     sums = "\n".join(f"- {Path(name).name}: {value}" for name, value in files.items())
     languages = "".join(f"\n- {code}" for code in told.get("languages", ()))
@@ -248,7 +295,7 @@ language:{languages or " []"}
 
 # An adapter of {base["model"]}
 
-{adapted.entry.label} ({adapted.entry.source or adapted.entry.name}), trained with Crossgap: {told["trained"]:,} weights. {opened}
+{adapted.entry.label} ({adapted.entry.source or adapted.entry.name}), trained with Crossgap: {told["trained"]:,} weights. {opened}{phases}
 
 Base model: {base["model"]}, revision {base["revision"] or "not known"}. SHA-256 of its files:
 
