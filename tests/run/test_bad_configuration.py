@@ -69,6 +69,12 @@ HELP = DEFAULT["corpora"]["help"]
         ("lexicons/unsupervised/gold", "gold.tsv", "gold: wants a block of names and what they stand for"),
         ("backbones/bible/small", None, "kind small needs `small`"),
         ("backbones/bible/kind", "hub", "kind hub needs `model`"),
+        (f"{EXPERIMENT}/templates", {"task": "Translate:"}, r"experiments\.help-de-en\.templates\.task: .* has \{source\} 0 times"),
+        (
+            f"{EXPERIMENT}/templates",
+            {"task": '{"de": "{source}"}'},
+            r"help-de-en\.templates\.task: there is no .*\{\{ and \}\} for braces of its own",
+        ),
         # names that nothing has
         (f"{EXPERIMENT}/lexicon", "unsupervized", "did you mean 'unsupervised'"),
         (f"{EXPERIMENT}/backbone", "mbart", r"'mbart' is not defined; there is bible"),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, Union
 
 from workflow_scripts import registry
+from workflow_scripts.errors import InputError
 from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.number_types import Positive
 from workflow_scripts.training.settings import Training
@@ -100,10 +101,19 @@ class OfItsTask:
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         """Pydantic's schema of a block."""
         from pydantic import Discriminator, Tag
+        from pydantic_core import PydanticCustomError, core_schema
 
         def kind(experiment: Any) -> str | None:
             task = registry.entries("task").get(name) if isinstance(name := task_name(experiment), str) else None
             return task.settings.__name__ if task else None
 
         tagged = tuple(Annotated[each, Tag(each.__name__)] for each in self.kinds())
-        return handler.generate_schema(Annotated[Union[tagged], Discriminator(kind)])  # noqa: UP007
+        schema = handler.generate_schema(Annotated[Union[tagged], Discriminator(kind)])  # noqa: UP007
+
+        def checked(experiment: Any, check: Any) -> Any:
+            try:
+                return check(experiment)
+            except InputError as error:  # of settings that check themselves, as templates do
+                raise PydanticCustomError("chosen", "{said}", {"said": str(error)}) from None
+
+        return core_schema.no_info_wrap_validator_function(checked, schema)

@@ -95,7 +95,8 @@ def places_in(where: str, template: str, known: Sequence[str]) -> list[str]:
     except ValueError as error:
         raise InputError(f"{where}: {template!r} cannot be read ({error}); write {{{{ and }}}} for braces of its own") from None
     if unknown := [place for place in places if place not in known]:
-        raise InputError(f"{where}: there is no {{{unknown[0]}}}; a template has {', '.join(f'{{{one}}}' for one in known)}")
+        has = ", ".join(f"{{{one}}}" for one in known)
+        raise InputError(f"{where}: there is no {{{unknown[0]}}}; a template has {has}, and {{{{ and }}}} for braces of its own")
     return places
 
 
