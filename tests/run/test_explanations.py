@@ -36,6 +36,7 @@ from workflow_scripts.stage import InputError
         ("backbones/bible/small/training/dropuot", 0.1, r"small\.training\.dropuot: unknown key, did you mean 'dropout'"),
         ("lexicons/unsupervised/lexicon/retrieval", "euclid", "csls"),
         ("arms/csr/0/data", "noise", "codeswitch"),
+        ("arms/csr", {"data": "task", "updates": 9}, r"arms\.csr: .*list, got \{'data': .*; put it into a list, also if it is alone"),
         ("run", ..., "run: is missing"),
         ("experiments/help-de-en/corpus", ["help"], r"experiments\.help-de-en\.corpus: input should be a valid string, got \['help'\]"),
         (

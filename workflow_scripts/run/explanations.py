@@ -60,6 +60,8 @@ def explain(problem: ErrorDetails, config: type) -> str:
     near = _default(problem["input"])
     if problem["type"] == "list_type" and isinstance(problem["input"], str | int | float):
         near = f"; write [{problem['input']}]" + (", or [1, 2, 3] for three seeds" if "seeds" in problem["loc"] else "")
+    elif problem["type"] == "list_type" and isinstance(problem["input"], dict):
+        near = "; put it into a list, also if it is alone: [{…}], or a - before it"
     elif problem["type"] == "string_type" and isinstance(problem["input"], bool):
         near = '; YAML takes no, yes, on and off for false and true: write "no" in quotes'
     elif problem["type"] == "string_type" and isinstance(problem["input"], int | float | datetime.date):
