@@ -74,6 +74,11 @@ def test_a_chat_template_must_be_there(models):
         assert "templates.chat: the model has no chat template; leave `chat` out" in line
 
 
+def test_a_decoder_without_a_tokeniser_is_told_elsewhere(models, tmp_path):
+    (tmp_path / "config.json").write_text((Path(models["decoder"]) / "config.json").read_text())
+    assert not said(translating(str(tmp_path), {"prompted": []}))
+
+
 def test_a_prompt_and_its_answer_must_have_room(models):
     (line,) = said(translating(models["decoder"], {"prompted": []}, decoding={"max_length": 500}))
     assert "decoding.max_length: an answer of 500 pieces leaves no room for a source in the 512 positions of the model" in line

@@ -89,7 +89,10 @@ def _unfit(plan: Plan, arm: str, family: Family) -> Iterator[tuple[str, str]]:
 
 def _unasked(plan: Plan, folder: Path) -> Iterator[tuple[str, str]]:
     """Why a decoder cannot be asked by the templates of an experiment: it has no chat template, or no room for prompt and answer."""
-    codec = load_codec(folder)
+    try:
+        codec = load_codec(folder)
+    except InputError:
+        return  # which is told with the backbone
     try:
         if asks_for_labels(plan):
             codec.templates = Templates(chat=plan.settings.verbaliser.chat)
