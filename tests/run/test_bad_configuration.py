@@ -84,8 +84,16 @@ HELP = DEFAULT["corpora"]["help"]
         (f"{TRAINING}/precision", "float16", "'auto', 'float32' or 'bfloat16'"),
         ("arms/csr/0/start", "nowhere", "'previous' or 'scratch'"),
         ("lexicons/unsupervised/gold", {"de_en": "x"}, "'de_en' is no pair of languages like 'de-en'"),
-        ("corpora/help/train/columns", {"de": 4, "en": 3, "doc": 1}, "doc is no language of the corpus nor `document`"),
-        ("corpora/help/dev", {"files": {"de": "a", "en": "b", "fr": "c"}}, "dev: fr is no language of the corpus$"),
+        (
+            "corpora/help/train/columns",
+            {"de": 4, "en": 3, "doc": 1},
+            "columns.doc: is no language of the corpus nor `document`; .*set doc to null",
+        ),
+        (
+            "corpora/help/dev",
+            {"files": {"de": "a", "en": "b", "fr": "c"}},
+            "dev.files.fr: is no language of the corpus; a recipe keeps the keys",
+        ),
         ("arms", {}, "'finetune' is not defined; there is nothing"),
         # text that is its own translation
         (f"{EXPERIMENT}/source", "en", "are not the languages of corpus"),

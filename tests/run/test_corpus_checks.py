@@ -67,7 +67,7 @@ TMX, WMT = "tests/data/cases/iso3.tmx", "tests/data/cases/wmt21.xml"
         ({"file": "x.parquet", "columns": {"de": 1}}, r"x\.parquet is read by names of columns, not by numbers"),
         ({"file": TMX, "columns": {"document": "page"}}, r"iso3\.tmx has no column for `document`; .* set document to null"),
         ({"file": TMX, "columns": {"de": "deu", "en": "deu"}}, "both languages are read from 'deu'"),
-        ({"file": TMX, "columns": {"fr": "fra"}}, "fr is no language of the corpus"),
+        ({"file": TMX, "columns": {"fr": "fra"}}, "fr: is no language of the corpus"),
         ({"file": TMX, "header": True}, "header: is for a TSV file; leave it out here"),
         ({"file": TMX, "quoted": True}, "quoted: is for a TSV file; leave it out here"),
         ({"file": "x.jsonl", "columns": {"de": "de", "en": "en"}, "quoted": True}, "quoted: is for a TSV file"),

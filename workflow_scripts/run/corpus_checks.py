@@ -64,8 +64,12 @@ def _column_problems(where: str, part: str, source: Source, corpus: Corpus) -> I
     if source.reference and kind_of(source.file or "") != ".xml":
         yield f"{where}.{part}.reference: is for the XML of WMT (.xml)"
     extra = ["document", *(["heading"] if source.summary == "heading" else [])] if source.columns else []
-    if unknown := columns.keys() - {*corpus.languages, *extra}:
-        yield f"{where}.{part}: {', '.join(sorted(unknown))} is no language of the corpus" + "".join(f" nor `{name}`" for name in extra)
+    key = "files" if source.files else "columns"
+    for unknown in sorted(columns.keys() - {*corpus.languages, *extra}):
+        yield (
+            f"{where}.{part}.{key}.{unknown}: is no language of the corpus{''.join(f' nor `{name}`' for name in extra)}; a recipe keeps "
+            f"the keys of what it is laid over: set {unknown} to null, or give the corpus a name of its own"
+        )
 
 
 def _is_table(source: Source) -> bool:
