@@ -39,6 +39,12 @@ def test_a_warmup_that_does_not_end_is_noted():
     assert not [*findings.long_warmups(config.load(DEFAULT))]
 
 
+def test_updates_beside_those_of_the_arms_are_noted():
+    (note,) = findings.unread_updates(config.load(changed("experiments/help-de-en/training/updates", 100)))
+    assert note.about == "experiments.help-de-en.training.updates" and note.said.startswith("100: is not read; a phase of an arm says")
+    assert not [*findings.unread_updates(config.load(DEFAULT))]
+
+
 def test_batches_that_are_shorter_than_a_row_may_be_are_noted():
     raw = changed("experiments/help-de-en/training/batch_tokens", 100)
     raw["backbones"]["bible"]["small"]["training"]["batch_tokens"] = 127

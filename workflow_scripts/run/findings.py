@@ -183,6 +183,14 @@ def long_warmups(config: Config) -> Iterator[Finding]:
             yield Finding("note", f"{plan.where}.training.warmup_updates", f"{training.warmup_updates:,}: {said}; set a smaller one")
 
 
+def unread_updates(config: Config) -> Iterator[Finding]:
+    """Experiments that say how many updates are made, which the arms do."""
+    for plan in plans_of_run(config):
+        if plan.trains and plan.settings.training.updates != Training.updates:
+            said = f"{plan.settings.training.updates:,}: is not read; a phase of an arm says how many updates it makes"
+            yield Finding("note", f"{plan.where}.training.updates", f"{said}; set them under `arms`")
+
+
 def short_batches(config: Config) -> Iterator[Finding]:
     """Settings of training by which a row may be longer than a batch, which ends the training when such a row comes."""
     blocks = {name: config.backbones[name].pretraining for name in backbones_used(config)}

@@ -73,6 +73,7 @@ def _looks(config: Config, jobs: Jobs, wrong: dict[str, str], at_once: int) -> I
     yield from findings.few_seeds(config)
     yield from findings.few_pairs(config)
     yield from findings.long_warmups(config)
+    yield from findings.unread_updates(config)
     yield from findings.short_batches(config)
     yield from findings.high_learning_rates(config)
     yield from text_findings.data(config)
