@@ -170,8 +170,8 @@ PROVOKED = {
         Source(file=str(written(folder, "x.tsv", ["one\ttwo", "three"])), columns={"de": 1, "en": 2})
     ),
     "…: no training pair left of … (…); …": lambda folder: corpus(folder, pairs(folder), max_words=1),
-    "…: held_out asks for … running sentences of …; give dev and test files of their own, or ask for fewer (…)": lambda folder: held_out(
-        folder / "a", folder / "b", name="dev", settings=Corpus(("de", "en"), pairs(folder), Source(held_out=1000), {})
+    "…: held_out asks for … running sentences of …; give dev and test files of their own, or ask for … in all at most (…)": lambda folder: (
+        held_out(folder / "a", folder / "b", name="dev", settings=Corpus(("de", "en"), pairs(folder), Source(held_out=1000), {}))
     ),
     "…, line …: the … side reads as … and the … side as … (… of … chunks); exchange the columns or files of … and …": lambda folder: corpus(
         folder, pairs(folder, ENGLISH, GERMAN)

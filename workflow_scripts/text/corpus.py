@@ -368,10 +368,10 @@ def assign_documents(settings: Corpus) -> dict[str, str]:
             if is_running and (digest := _digest(leak_key(pair.a))) not in keys:
                 keys.add(digest)
                 running[pair.document] += 1
-    if sum(wanted.values()) > 0.5 * sum(running.values()):
+    if sum(wanted.values()) > (most := sum(running.values()) // 2):
         raise InputError(
             f"{_describe(settings.train)}: held_out asks for {sum(wanted.values())} running sentences of {sum(running.values())}; "
-            f"give dev and test files of their own, or ask for fewer ({what_is_held_out(settings)})"
+            f"give dev and test files of their own, or ask for {most} in all at most ({what_is_held_out(settings)})"
         )
     order = sorted(running, key=lambda d: hashlib.blake2b(f"{settings.seed}\t{d}".encode()).digest())
     assigned: dict[str, str] = {}
