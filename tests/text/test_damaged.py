@@ -145,6 +145,20 @@ def test_what_is_no_whole_file_of_utf8_is_refused(tmp_path, reader):
     assert "not UTF-8" in read(reader, tmp_path, accent.encode("latin1", "replace"))
 
 
+@pytest.mark.parametrize(
+    "line, encoding, said",
+    [
+        ("Größe der Datei", "latin1", "iconv -f latin1 -t utf-8"),
+        ("帮助菜单", "gb18030", "iconv -f gb18030 -t utf-8 if it is Chinese"),
+        ("Откройте файл", "windows-1251", r"windows-1251 \(Russian\)"),
+    ],
+)
+def test_the_encoding_that_is_named_fits_the_script(tmp_path, line, encoding, said):
+    (tmp_path / "text").write_bytes(f"{line}\n".encode(encoding))
+    with pytest.raises(InputError, match=said):
+        [*read_lines(tmp_path / "text")]
+
+
 def broken(text: str) -> Iterator[bytes]:
     """The file with damage at random places: a stretch gone, other bytes, lines exchanged, separators in the text."""
     draw = random.Random(1)

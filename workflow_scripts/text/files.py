@@ -72,8 +72,15 @@ def _not_text(path: Path, number: int, raw: bytes, error: UnicodeDecodeError) ->
     byte = f"byte {error.object[error.start]:#04x}"
     if b"\0" in raw and error.object[:2] not in (b"\xff\xfe", b"\xfe\xff"):
         return InputError(f"{path}, line {number}: is binary data, or UTF-16 ({byte}); convert text, e.g. iconv -f utf-16 -t utf-8")
-    encoding = "utf-16" if number == 1 and error.object[:2] in (b"\xff\xfe", b"\xfe\xff") else "latin1"
-    return InputError(f"{path}, line {number}: not UTF-8 ({byte}); convert the file, e.g. iconv -f {encoding} -t utf-8")
+    said = f"{path}, line {number}: not UTF-8 ({byte}); convert the file, e.g. iconv -f"
+    if number == 1 and error.object[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        return InputError(f"{said} utf-16 -t utf-8")
+    # Latin letters are mostly ASCII; of other scripts each letter has such bytes
+    if sum(each >= 0x80 for each in raw) > len(raw) / 3:
+        return InputError(
+            f"{said} gb18030 -t utf-8 if it is Chinese (or big5), else from shift_jis (Japanese), euc-kr (Korean) or windows-1251 (Russian)"
+        )
+    return InputError(f"{said} latin1 -t utf-8")
 
 
 @contextlib.contextmanager
