@@ -369,9 +369,10 @@ def assign_documents(settings: Corpus) -> dict[str, str]:
                 keys.add(digest)
                 running[pair.document] += 1
     if sum(wanted.values()) > (most := sum(running.values()) // 2):
+        fewer = f", or ask for {most} in all at most" if most else ""
         raise InputError(
             f"{_describe(settings.train)}: held_out asks for {sum(wanted.values())} running sentences of {sum(running.values())}; "
-            f"give dev and test files of their own, or ask for {most} in all at most ({what_is_held_out(settings)})"
+            f"give dev and test files of their own{fewer} ({what_is_held_out(settings)})"
         )
     order = sorted(running, key=lambda d: hashlib.blake2b(f"{settings.seed}\t{d}".encode()).digest())
     assigned: dict[str, str] = {}
