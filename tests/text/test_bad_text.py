@@ -126,9 +126,9 @@ def test_text_that_runs_from_right_to_left(tmp_path):
     [
         (".gz", gzip.compress(ROWS)[:-20], r"cannot be read as \.gz: Compressed file ended"),
         (".xz", lzma.compress(ROWS)[:-20], r"cannot be read as \.xz: Compressed file ended"),
-        (".zst", zstandard.compress(ROWS)[:-20], r"cannot be read as \.zst: the compressed file is cut off"),
+        (".zst", zstandard.compress(ROWS)[:-20], r"cannot be read as \.zst: the compressed file is cut off; copy or download it again"),
         (".zst", zstandard.compress(ROWS) + zstandard.compress(ROWS)[:40], r"after line 60: cannot be read as \.zst: .* cut off"),
-        (".gz", b"plain text", r"x\.tsv\.gz, after line 0: cannot be read as \.gz"),
+        (".gz", b"plain text", r"x\.tsv\.gz, after line 0: cannot be read as \.gz: .*; copy or download it again, or .* take \.gz off"),
         (".zst", b"plain text", r"x\.tsv\.zst, after line 0: cannot be read as \.zst"),
         (".xz", b"", r"x\.tsv\.xz, after line 0: cannot be read as \.xz"),
         ("", b"one column\n", r"x\.tsv, line 1: 1 column\(s\), but `columns` asks for column 2"),

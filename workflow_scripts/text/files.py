@@ -92,13 +92,21 @@ def _one_error(path: Path, where: Callable[[], str]) -> Iterator[None]:
         raise InputError(missing_file(path)) from None
     except IsADirectoryError:
         raise InputError(f"{path}: is a folder, a text file was expected") from None
-    except (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error) as error:
+    except (gzip.BadGzipFile, EOFError, lzma.LZMAError, zlib.error) as error:
+        raise _damaged(path, where(), error) from None
+    except (OSError, ValueError) as error:
         raise InputError(f"{path}{where()}: cannot be read as {path.suffix or 'text'}: {error}") from None
     except Exception as error:
         # zstandard's own exception; the library is imported only when needed
         if type(error).__name__ != "ZstdError":
             raise
-        raise InputError(f"{path}{where()}: cannot be read as {path.suffix}: {error}") from None
+        raise _damaged(path, where(), error) from None
+
+
+def _damaged(path: Path, where: str, error: Exception) -> InputError:
+    """What is said of a file that cannot be unpacked."""
+    way_out = f"copy or download it again, or if it is not compressed, take {path.suffix} off its name"
+    return InputError(f"{path}{where}: cannot be read as {path.suffix}: {error}; {way_out}")
 
 
 def _unmarked(raw: bytes) -> str:
