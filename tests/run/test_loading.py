@@ -71,6 +71,9 @@ def test_a_malformed_each_is_refused(each, message):
 def test_a_name_that_each_makes_is_no_list():
     with pytest.raises(InputError, match=r"corpora\.\{pair\}\.each: \{pair\} is the definition's name, so its values must be texts"):
         config.load(changed("corpora/{pair}", {"each": {"pair": [["de", "en"]]}, "like": "help"}))
+    files = {"each": {"code": [[], {}]}, "like": "help", "train": {"files": {"{code}": "x"}}}
+    with pytest.raises(InputError, match=r"corpora\.text-\{code\}\.each: \{code\} is a key of the definition, so its values must be texts"):
+        config.load(changed("corpora/text-{code}", files))
 
 
 FRENCH = """

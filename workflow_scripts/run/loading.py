@@ -279,12 +279,12 @@ def _spelt(section: str, blocks: dict[str, Any]) -> dict[str, Any]:
             raise InputError(
                 f"config:\n  {where}: wants lists of values by name, like {{other: [de, tr]}}, or a list of such values, got {each!r}"
             )
-        unfit = (
-            f"{{{key}}}" for point in points for key, value in point.items() if name == f"{{{key}}}" and isinstance(value, dict | list)
-        )
-        if wrong := next(unfit, None):
-            raise InputError(f"config:\n  {where}: {wrong} is the definition's name, so its values must be texts or numbers, got {each!r}")
         rest = {key: value for key, value in block.items() if key != "each"}
+        keys = {name, *_keys_in(rest)}
+        unfit = (f"{{{key}}}" for point in points for key, value in point.items() if isinstance(value, dict | list))
+        if wrong := next((place for place in unfit if place in keys), None):
+            what = "the definition's name" if wrong == name else "a key of the definition"
+            raise InputError(f"config:\n  {where}: {wrong} is {what}, so its values must be texts or numbers, got {each!r}")
         names = [_filled_in(name, point) for point in points]
         if twice := next((own for own in names if names.count(own) > 1), None):
             raise InputError(
@@ -361,6 +361,13 @@ def _points(each: Any) -> list[dict[str, Any]]:
     if isinstance(each, list) and all(isinstance(point, dict) and point and point.keys() == each[0].keys() for point in each):
         return each
     return []
+
+
+def _keys_in(value: Any) -> Iterator[Any]:
+    """All keys of a block and of what is in it."""
+    for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from _keys_in(item)
+    yield from value if isinstance(value, dict) else ()
 
 
 def _filled_in(value: Any, point: dict[str, Any]) -> Any:
