@@ -34,6 +34,7 @@ from workflow_scripts.stage import InputError
         ),
         ("experiments/help-de-en/scores/metrics", ["bleu"], r"did you mean 'BLEU'\?"),
         ("backbones/bible/small/training/dropuot", 0.1, r"small\.training\.dropuot: unknown key, did you mean 'dropout'"),
+        ("experiments/help-de-en/scores/metrics", ["BLEU", "COMET"], r"got 'COMET'; `comet: \{\}` in the experiment switches it on"),
         ("lexicons/unsupervised/lexicon/retrieval", "euclid", "csls"),
         ("arms/csr/0/data", "noise", "codeswitch"),
         ("arms/csr", {"data": "task", "updates": 9}, r"arms\.csr: .*list, got \{'data': .*; put it into a list, also if it is alone"),

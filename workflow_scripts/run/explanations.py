@@ -73,7 +73,8 @@ def explain(problem: ErrorDetails, config: type) -> str:
         near = "; a comma ends a value in { }: write decimals with a point"
     if problem["type"] == "literal_error" and isinstance(problem["input"], str):
         found = _nearest(problem["input"], re.findall(r"'([^']+)'", problem["ctx"]["expected"]))
-        near = f"; did you mean {found!r}?" if found else ""
+        near = f"; {SWITCHED_ON[problem['input'].lower()]}" if problem["input"].lower() in SWITCHED_ON else near
+        near = f"; did you mean {found!r}?" if found else near
     return f"{where}: {problem['msg'][0].lower()}{problem['msg'][1:]}, got {_as_yaml(problem['input'])}{near}"
 
 
@@ -149,6 +150,10 @@ ELSEWHERE = {
     "hidden_size": "d_model",
 }
 """What other programs call a setting, and its name here."""
+
+
+SWITCHED_ON = {"comet": "`comet: {}` in the experiment switches it on"}
+"""What users look for among the values of a setting, and the setting of its own that it has here."""
 
 
 def _nameless(problem: ErrorDetails, config: type) -> str | None:
