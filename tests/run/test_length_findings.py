@@ -1,10 +1,13 @@
 """What preflight says of texts that are longer than a training, or a model, reads."""
 
+from dataclasses import replace
+
 from configurations import DEFAULT, changed
 from looks import moses
 
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.run import config, length_findings
+from workflow_scripts.training.settings import Training
 
 EXPERIMENT = "experiments/help-de-en/training"
 
@@ -19,6 +22,20 @@ def test_the_share_of_long_training_rows_is_told_with_the_way_out():
         config.load(changed(EXPERIMENT, {**DEFAULT["experiments"]["help-de-en"]["training"], "max_length": 24, "too_long": "cut"}))
     )
     assert cut.said.endswith("and are cut; raise max_length, or set too_long: leave_out")
+
+
+def test_rows_that_the_model_has_no_positions_for_are_wrong():
+    codec, training = load_codec("resources/backbones/bible"), Training(max_length=700)
+    sides = {"de": ["Datei " * 120, "Ja."], "en": ["File.", "Yes."]}
+    wrong, fits = (length_findings._long_rows("max_length", codec, sides, training, positions) for positions in (100, 512))
+    assert str(wrong).startswith("WRONG  max_length: 700: a row of ") and wrong.said.endswith(
+        "reads 100 at most; set max_length: 100 or less"
+    )
+    assert fits.verdict == "ok"
+    cut = replace(training, max_length=110, too_long="cut")
+    assert "a row of 110 pieces" in length_findings._long_rows("max_length", codec, sides, cut, 100).said
+    # rows that are left out are not read
+    assert length_findings._long_rows("max_length", codec, sides, replace(training, max_length=100), 100).verdict == "note"
 
 
 def test_an_arm_with_a_length_of_its_own_is_told_by_itself():

@@ -38,7 +38,7 @@ def long_rows(config: Config) -> Iterator[Finding]:
         paired = phase.data == "task" or (phase.learns and phase.learns.reads == "pairs")
         sides = text if paired else {"": [line for some in text.values() for line in some]}
         if where not in told and any(sides.values()):
-            told[where] = _long_rows(f"{where}.training.max_length", codec, sides, training)
+            told[where] = _long_rows(f"{where}.training.max_length", codec, sides, training, _positions(config, plan.backbone_of(arm)))
     yield from told.values()
 
 
@@ -57,11 +57,18 @@ def _training_text(plan: Plan, text: str | None) -> dict[str, list[str]]:
     return {block.language: plain_lines(examples)}
 
 
-def _long_rows(about: str, codec: Codec, sides: dict[str, list[str]], training: Training) -> Finding:
+def _long_rows(about: str, codec: Codec, sides: dict[str, list[str]], training: Training, positions: int) -> Finding:
+    """What to say of texts that are longer than a row, or of rows that are longer than the `positions` that the model has (0: unknown)."""
     room = Room.of(training, leave_out=not codec.documents)
-    long = {
-        side: [len(ids) > room.max_length - 2 for ids in codec.pieces(codec.behind_blank(lines), NO_LIMIT)] for side, lines in sides.items()
-    }
+    lengths = {side: [len(ids) for ids in codec.pieces(codec.behind_blank(lines), NO_LIMIT)] for side, lines in sides.items()}
+    ends = [length + 2 for some in lengths.values() for length in some]
+    longest = max((min(end, room.max_length) for end in ends if end <= room.max_length or not room.leave_out), default=0)
+    if 0 < positions < longest:
+        said = (
+            f"{room.max_length:,}: a row of {longest:,} pieces is among the first of the training text, and the model reads {positions:,}"
+        )
+        return Finding("WRONG", about, f"{said} at most; set max_length: {positions} or less")
+    long = {side: [length > room.max_length - 2 for length in some] for side, some in lengths.items()}
     rows = list(map(any, zip(*long.values(), strict=True)))
     count, each = sum(rows), ", ".join(f"{side} {sum(some):,}" for side, some in long.items() if any(some) and side)
     what = f"{count:,} of the first {len(rows):,} rows ({count / len(rows):.1%}{f': {each}' if each else ''})"
