@@ -145,6 +145,16 @@ def test_mistakes_in_the_configuration(path, value, said):
         configuration(**{path: value})
 
 
+@pytest.mark.parametrize("model", [{}, {"experiment": "nothing", "arm": "csr"}])
+def test_a_model_of_nothing_is_told_beside_an_experiment_that_trains(model):
+    """That experiment's backbone leaves out the test sentences of all models of the run, also of one that is not there."""
+    raw = yaml.safe_load(Path("config.yaml").read_text("utf-8"))
+    update_config(raw, yaml.safe_load(Path("config/bridges.yaml").read_text("utf-8")))
+    raw["experiments"]["bridges-sentences"]["models"]["mbart"] = model
+    with pytest.raises(InputError, match=r"models\.mbart"):
+        load(raw)
+
+
 def test_a_model_of_an_arm_starts_from_the_arms_backbone():
     """So what a test set holds out is held out of the text of that backbone, too."""
     raw = {"experiment": "help-de-en", "arm": "csr"}

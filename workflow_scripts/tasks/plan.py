@@ -21,7 +21,8 @@ from workflow_scripts.config.phases import Phase
 class Plan:
     """An experiment, and what the configuration says of it; each is found when it is first asked for.
 
-    A configuration that is still to be checked may name what it does not define: such an arm has no phases, and such a text is None.
+    A configuration that is still to be checked may name what it does not define: such an arm has no phases, such a text is None, and a
+    model of an experiment that is not defined has no backbone.
     """
 
     config: Config
@@ -120,6 +121,8 @@ class Plan:
         """The backbone that an arm starts from; where nothing is trained the model itself, or what its arm started from."""
         if not self.trains:
             model = self.settings.models[arm]
+            if model.experiment not in self.config.experiments:
+                return model.backbone or ""
             return model.backbone or self.other(model.experiment).backbone_of(model.arm)
         return next((phase.backbone for phase in self.phases_of(arm) if phase.backbone), self.settings.backbone)
 
