@@ -41,6 +41,15 @@ def test_links_lead_somewhere(page):
     assert broken(page) == []
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_tables_stand_between_empty_lines(page):
+    """A line of text right behind a table would be a row of it."""
+    table = re.compile(r" *\|")
+    lines = prose(page).splitlines()
+    glued = [pair for pair in zip(lines, lines[1:], strict=False) if all(pair) and len({bool(table.match(line)) for line in pair}) > 1]
+    assert glued == []
+
+
 def test_a_broken_link_is_seen(tmp_path):
     (tmp_path / "a.md").write_text("# A: *one* way\n\n## Twice\n\n## Twice\n", encoding="utf-8")
     page = tmp_path / "b.md"
