@@ -124,10 +124,8 @@ def test_a_language_without_a_tag_is_refused(models):
 
 
 @pytest.fixture
-def plugged(monkeypatch):
+def plugged(door):
     """The plugin of the examples with a family, for one test."""
-    monkeypatch.setattr(registry, "_ENTRIES", {kind: {**some} for kind, some in registry._ENTRIES.items()})
-    monkeypatch.setattr(plugins, "_PLUGINS", {})
     plugins.load([str(PLUGIN)])
 
 

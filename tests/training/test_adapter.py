@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 from tiny_models import small_encoder, small_model
 from transformers import AutoModelForSeq2SeqLM
 
-from workflow_scripts import plugins, registry
+from workflow_scripts import plugins
 from workflow_scripts.models.folders import check_folder
 from workflow_scripts.models.networks import load_network, save_model
 from workflow_scripts.models.search import generate
@@ -210,9 +210,7 @@ def test_each_family_takes_an_adapter(family, tmp_path):
     assert set(merged(adapted).state_dict()) == names and all(weight.requires_grad for weight in network.parameters())
 
 
-def test_a_plugin_trains_weights_of_the_model_itself(setup, tmp_path, monkeypatch):
-    monkeypatch.setattr(registry, "_ENTRIES", {kind: {**some} for kind, some in registry._ENTRIES.items()})
-    monkeypatch.setattr(plugins, "_PLUGINS", {})
+def test_a_plugin_trains_weights_of_the_model_itself(setup, tmp_path, door):
     plugins.load([str(BITFIT)])
     start = load_file(setup[1] / "model.safetensors")
     weights = finetune(*setup, tmp_path, settings({"kind": "bitfit"}))
