@@ -20,6 +20,8 @@ MODULES = "labelled/modules"
         (f"{MODULES}/test/de/language", "fr", r"small\.text: no text for 'fr'"),
         (f"{MODULES}/test/average", {"held_out": 0.1}, "cannot be called average"),
         (f"{MODULES}/test", {}, "names no test set"),
+        (f"{MODULES}/test", {"a/b": {"held_out": 0.1}}, r"modules\.test\.a/b: names are folders"),
+        (f"{MODULES}/test", {"": {"held_out": 0.1}}, r"modules\.test\.: names are folders"),
         (f"{MODULES}/dev", {}, "give a `file` with `columns`, or `held_out`"),
         (f"{MODULES}/train/held_out", 0.1, "is for dev and test sets"),
         (f"{MODULES}/train/columns", {"text": 3}, "say nothing about label"),

@@ -17,6 +17,7 @@ from workflow_scripts.names import undefined, unfit
 from workflow_scripts.run import aligned_checks, analyses, arm_checks, backbone_checks, corpus_checks, labelled_checks, transfer_comparisons
 from workflow_scripts.run.arm_checks import own_problems
 from workflow_scripts.run.backbone_uses import backbone_users, languages_known
+from workflow_scripts.run.loading import NAMED_PARTS, WITH_PARTS
 from workflow_scripts.run.text_checks import language_problems
 from workflow_scripts.run.uses import data_file, paths_of
 from workflow_scripts.tasks.crosslingual import crosslingual_lexicons, is_learnt
@@ -30,13 +31,16 @@ from workflow_scripts.training.backbone import Backbone
 def problems(config: Config) -> Iterator[str]:
     """Every line that this yields tells a problem that types cannot see.
 
-    Analyses and transfers look into models of experiments, and are checked once everything else is sound.
+    Names come first, as all else is looked up by them. Analyses and transfers look into models of experiments, and are checked once
+    everything else is sound.
     """
+    if names := [*_name_problems(config)]:
+        yield from names
+        return
     of_experiments = [*_experiment_problems(config)]
     found = [
         *_run_problems(config),
         *_seed_problems(config),
-        *_name_problems(config),
         *_text_problems(config),
         *_lexicon_problems(config),
         *arm_checks.problems(config),
@@ -96,7 +100,10 @@ def _are_different(seeds: list[int]) -> bool:
 def _name_problems(config: Config) -> Iterator[str]:
     """Results lie in folders that are called like the blocks of the configuration."""
     for section in ("corpora", "labelled", "aligned", "lexicons", "backbones", "arms", "experiments", "analyses"):
-        yield from unfit(section, getattr(config, section))
+        yield from unfit(section, blocks := getattr(config, section))
+        for name, block in blocks.items() if section in WITH_PARTS else ():
+            named = {part: getattr(block, part, {}) for part in NAMED_PARTS}
+            yield from (line for part, own in named.items() if isinstance(own, dict) for line in unfit(f"{section}.{name}.{part}", own))
 
 
 def _experiment_problems(config: Config) -> Iterator[str]:
