@@ -170,6 +170,11 @@ def test_command_lines_read_like_a_manual():
     assert done.returncode == 0 and "--search-cutoff" in done.stdout and "CSLS" in done.stdout
 
 
+def test_a_mistake_on_the_command_line_names_the_command_that_helps():
+    done = command("workflow_scripts.lexicon.mapping", "--seed", "1")
+    assert done.returncode and "python -m workflow_scripts.lexicon.mapping --help" in " ".join(done.stderr.replace("│", " ").split())
+
+
 def stages():
     """Every command of every stage: its module, and the arguments before its flags."""
     for path in sorted(Path("workflow_scripts").rglob("*.py")):

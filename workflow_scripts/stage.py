@@ -41,7 +41,7 @@ def run(main: Any, of: str = "") -> None:
     On an `InputError`, on `Stopped` and where the system refuses a file, the process ends with status 1 and one line on standard error. Any
     other exception is a bug and shows its traceback.
     """
-    arguments = _with_plugins(sys.argv[1:])
+    arguments, program = _with_plugins(sys.argv[1:]), _program()
     if {"--help", "-h"} & {*arguments} and sys.stdout is sys.__stdout__:
         # `--help | head` ends as other programs do
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
@@ -55,12 +55,12 @@ def run(main: Any, of: str = "") -> None:
             sys.exit(f"error: {reason}")
     if isinstance(main, dict):
         if not arguments or arguments[0] not in main:
-            usage = f"usage: {Path(sys.argv[0]).stem} {{{','.join(main)}}} [--help]"
+            usage = f"usage: {program} {{{','.join(main)}}} [--help]"
             if arguments[:1] not in (["--help"], ["-h"]):
                 sys.exit(usage)
             print(usage, *(f"  {name}: {(inspect.getdoc(each) or name).splitlines()[0]}" for name, each in main.items()), sep="\n")
             return
-        main, arguments = main[arguments[0]], arguments[1:]
+        main, arguments, program = main[arguments[0]], arguments[1:], f"{program} {arguments[0]}"
     try:
         if "--settings" in arguments:
             at = arguments.index("--settings")
@@ -79,7 +79,8 @@ def run(main: Any, of: str = "") -> None:
 
         names = [*_flags_of(main)]
         with _mappings_as_json():
-            tyro.cli(_within_limits(main), args=arguments, config=(tyro.conf.OmitArgPrefixes,) if len({*names}) == len(names) else ())
+            form = (tyro.conf.OmitArgPrefixes,) if len({*names}) == len(names) else ()
+            tyro.cli(_within_limits(main), prog=program, args=arguments, config=form)
     except Stopped as reason:
         # under torchrun all processes stop for the same reason, and the first one tells it
         sys.exit(f"not done: {reason}" if is_first_process() else 1)
@@ -91,6 +92,12 @@ def run(main: Any, of: str = "") -> None:
         if not (said := refused_file(reason)):
             raise
         sys.exit(f"error: {said}")
+
+
+def _program() -> str:
+    """What calls this program again, as messages on its use name it."""
+    module = getattr(sys.modules["__main__"], "__spec__", None)
+    return f"python -m {module.name}" if module and module.origin == sys.argv[0] else Path(sys.argv[0]).stem
 
 
 def _with_plugins(arguments: list[str]) -> list[str]:
