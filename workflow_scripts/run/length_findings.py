@@ -3,17 +3,17 @@
 The beginnings of texts are looked at. A training counts all of its text (`training.too_long`), and so does decoding.
 """
 
-import functools
 from collections.abc import Iterator
 from pathlib import Path
 
 from workflow_scripts.config.configuration import Config
 from workflow_scripts.models.recognition import config_of, longest_row
-from workflow_scripts.models.tokenisation import Codec, load_codec
+from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.run.findings import Finding, is_awaited, trained_by_updates
 from workflow_scripts.run.labelled_findings import examples_of, plain_lines
 from workflow_scripts.run.model_findings import located
 from workflow_scripts.run.text_findings import beginning
+from workflow_scripts.run.tokenizers_at_hand import codec_in
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks.experiment import chain
 from workflow_scripts.tasks.plan import Plan, plans_of_run
@@ -123,13 +123,8 @@ def _folder(config: Config, backbone: str) -> Path | None:
 
 def _codec(config: Config, backbone: str, documents: bool) -> Codec | None:
     folder = _folder(config, backbone)
-    return _loaded(folder, documents) if folder else None
-
-
-@functools.lru_cache(8)
-def _loaded(folder: Path, documents: bool) -> Codec | None:
     try:
-        return load_codec(folder, documents)
+        return codec_in(folder, documents) if folder else None
     except InputError:  # which is told elsewhere
         return None
 

@@ -21,13 +21,14 @@ from workflow_scripts.evidence.scores import Scores, leading
 from workflow_scripts.models.family import DEFAULT_FAMILY
 from workflow_scripts.models.foreign_code import code_that_ran, trusting
 from workflow_scripts.models.recognition import config_of, family_of, titles
-from workflow_scripts.models.tokenisation import load_codec, sentinel_ids
+from workflow_scripts.models.tokenisation import sentinel_ids
 from workflow_scripts.run.backbone_uses import keeps_head, languages_known, writes_text
 from workflow_scripts.run.estimates import MBART_LARGE, Shape
 from workflow_scripts.run.findings import Finding, Jobs, is_awaited, judged, masked_phases, scored, used_backbones
 from workflow_scripts.run.mark_findings import of_other_tools
 from workflow_scripts.run.partitions import gpu_here, gpus_of
 from workflow_scripts.run.text_findings import beginning, foreign
+from workflow_scripts.run.tokenizers_at_hand import codec_in
 from workflow_scripts.stage import InputError, in_one_line, read_json, resource
 from workflow_scripts.tasks.experiment import chain
 from workflow_scripts.tasks.neighbours import Retrieval, chosen_layers
@@ -123,7 +124,7 @@ def _model_in(folder: Path, codes: list[str], encoder_will_do: bool, masked: lis
     if not family.writes and not encoder_will_do:
         writers = titles(one for one in registry.entries("family").values() if one.writes)
         raise InputError(f"{folder}: is a model of type {family.model_type!r}; one that writes text is needed ({writers})")
-    codec = load_codec(folder)
+    codec = codec_in(folder)
     unread = _unread_weights(folder, head)
     if not family.writes:
         return f"{folder}, an encoder ({family.model_type}){unread}"
@@ -143,7 +144,7 @@ def _trimmed(name: str, folder: Path) -> Iterator[Finding]:
 
     about = f"backbones.{name}.trim"
     try:
-        codec = load_codec(folder)
+        codec = codec_in(folder)
     except InputError:
         return  # which is told with the model
     if codec.form.reads_bytes:

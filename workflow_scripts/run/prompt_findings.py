@@ -15,11 +15,11 @@ from workflow_scripts.models.decoding import longest_source
 from workflow_scripts.models.family import Family
 from workflow_scripts.models.recognition import config_of, family_of
 from workflow_scripts.models.templates import Templates
-from workflow_scripts.models.tokenisation import load_codec, load_tokenizer
 from workflow_scripts.models.veco import makes_stack
 from workflow_scripts.run.findings import Finding
 from workflow_scripts.run.jobs import asks_for_labels, templates_of
 from workflow_scripts.run.model_findings import located
+from workflow_scripts.run.tokenizers_at_hand import codec_in
 from workflow_scripts.run.uses import backbones_used
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.experiment import chain, family_in
@@ -51,7 +51,7 @@ def _unconvertible(family: Family, folder: Path) -> str:
         others = "an XLM-R, or a VECO made of one, can be converted, and a BERT that has XLM-R's pieces"
         return f"{folder} is a model of the family {family.title}; {others}"
     try:
-        check_layout(folder, load_tokenizer(folder), SimpleNamespace(**config_of(folder)))
+        check_layout(folder, codec_in(folder).tokenizer, SimpleNamespace(**config_of(folder)))
     except InputError as error:
         return str(error)
     return ""
@@ -90,7 +90,7 @@ def _unfit(plan: Plan, arm: str, family: Family) -> Iterator[tuple[str, str]]:
 def _unasked(plan: Plan, folder: Path) -> Iterator[tuple[str, str]]:
     """Why a decoder cannot be asked by the templates of an experiment: it has no chat template, or no room for prompt and answer."""
     try:
-        codec = load_codec(folder)
+        codec = codec_in(folder)
     except InputError:
         return  # which is told with the backbone
     try:

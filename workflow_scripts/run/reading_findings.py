@@ -3,18 +3,17 @@
 A model that is made here has a vocabulary of this text.
 """
 
-import functools
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from workflow_scripts.config.configuration import Config
 from workflow_scripts.models.reading import NOTED, REFUSED, WAY_OUT, unknown_in
-from workflow_scripts.models.tokenisation import Codec, load_codec
+from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.run.findings import Finding, is_awaited
 from workflow_scripts.run.labelled_findings import examples_of, plain_lines
 from workflow_scripts.run.model_findings import located
 from workflow_scripts.run.text_findings import beginning
+from workflow_scripts.run.tokenizers_at_hand import codec_in
 from workflow_scripts.run.uses import sources_of
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.experiment import chain, experiments_needed
@@ -65,13 +64,8 @@ def _codec(config: Config, name: str) -> Codec | None:
     """The tokenizer of a published model; None where it is not on this machine, or cannot be read, which is said elsewhere."""
     block = config.backbones[name]
     folder = located(block.model, block.revision) if block.kind == "hub" and block.model else None
-    return _loaded(folder) if folder else None
-
-
-@functools.cache
-def _loaded(folder: Path) -> Codec | None:
     try:
-        return load_codec(folder)
+        return codec_in(folder) if folder else None
     except InputError:
         return None
 
