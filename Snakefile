@@ -63,7 +63,7 @@ include: "rules/preflight.smk"
 
 rule lexicons:
     input:
-        lexicon_inputs.lexicon_reports(CONFIG),
+        lexicon_inputs.lexicon_reports(PLANS),
 
 
 onerror:

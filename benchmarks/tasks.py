@@ -59,7 +59,7 @@ def ours(model: str, table: str, batch: int, updates: int) -> dict[str, float]:
     from workflow_scripts.tasks.labelling import Labelling
     from workflow_scripts.training.callbacks import Progress, Watch
     from workflow_scripts.training.checkpoints import Deadline
-    from workflow_scripts.training.loop import fit
+    from workflow_scripts.training.trainer import fit
 
     reader, network, rows, _ = prepared(model, table)
     settings = Labelling(batch_size=batch, learning_rate=1e-3)

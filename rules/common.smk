@@ -34,8 +34,7 @@ from workflow_scripts.run.jobs import as_json, flags, jobs_of
 from workflow_scripts.run.loading import check_files, located, with_nulls
 from workflow_scripts.run.partitions import gpu_here
 from workflow_scripts.stage import InputError, atomic, resource
-from workflow_scripts.tasks.entry import task_of
-from workflow_scripts.config.experiments import task_name
+from workflow_scripts.tasks.plan import Plans
 from workflow_scripts.text.files import missing_file
 
 if workflow.modifier.path_modifier.prefix:
@@ -48,10 +47,11 @@ try:
     check_files(files)
     ours = workflow.config_settings.config
     CONFIG = load(with_nulls(config, ours), files, ours)
+    PLANS = Plans(CONFIG)
     # Snakemake asks for a missing file only where what is made of it is missing, too: a wrong path would leave results of the old text.
     # Preflight tells it with all else that is wrong, and as a module the other workflow may have a rule that makes the file.
     alone = workflow.is_main_process and workflow.modifier.is_main_snakefile()
-    if alone and "preflight" not in sys.argv and (missing := missing_files(CONFIG)):
+    if alone and "preflight" not in sys.argv and (missing := missing_files(PLANS)):
         raise InputError(located("config:\n" + "\n".join(f"  {where}: {missing_file(path)}" for where, path in missing), files, ours))
     if alone:
         check_folder()
@@ -80,12 +80,12 @@ if GPU and "gpu" not in workflow.global_resources:
 if GPU and "preflight" not in sys.argv and DeploymentMethod.CONDA not in workflow.deployment_settings.deployment_method:
     from workflow_scripts.run.model_findings import gpu_decoding  # torch takes seconds to import
 
-    for finding in gpu_decoding(CONFIG, {}):
+    for finding in gpu_decoding(PLANS, {}):
         if finding.verdict == "WRONG":
             raise WorkflowError(finding.said)
 
 
-job_of = jobs_of(CONFIG)
+job_of = jobs_of(PLANS)
 
 
 def of(ask, *more):
@@ -111,13 +111,9 @@ def analysis_settings(stage):
 
 
 def experiments_with(**wanted):
-    """A pattern of the experiments whose task is, or answers, what is wanted: `task="classification"`, `answers="text"`."""
-    names = [
-        name
-        for name, experiment in CONFIG.experiments.items()
-        if all(value == (task_name(experiment) if key == "task" else getattr(task_of(experiment), key)) for key, value in wanted.items())
-    ]
-    return either(names)
+    """A pattern of the experiments whose task says what is wanted: `name="classification"`, `answers="text"`."""
+    tasks = {plan.name: plan.task for plan in PLANS.experiments.values()}
+    return either([name for name, task in tasks.items() if all(getattr(task, key) == value for key, value in wanted.items())])
 
 
 def either(names):
@@ -197,6 +193,6 @@ def preflight():
 
     try:
         shared = workflow.global_resources["gpu"] if "gpu" in workflow.global_resources else 1
-        tell(look_at(CONFIG, *requested(), at_once=int(getattr(shared, "value", shared))))
+        tell(look_at(PLANS, *requested(), at_once=int(getattr(shared, "value", shared))))
     except InputError as error:
         sys.exit(f"error: {error}")

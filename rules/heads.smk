@@ -32,7 +32,7 @@ rule head_finetune:
         attempt=lambda wildcards, attempt: attempt,
     params:
         # Snakemake records what is asked of the wildcards alone, and would train anew all that was trained before this was recorded.
-        task=lambda w, input: task_name(CONFIG.experiments[w.experiment]),
+        task=lambda w, input: PLANS.experiments[w.experiment].task.name,
         from_scratch=of(arms.from_scratch, "finetune"),
         choice=lambda w, input: flags(input, "choice"),
         keep_diverged=of(arms.keep_diverged),
@@ -76,7 +76,7 @@ rule head_prediction:
     resources:
         gpu=GPU,
     params:
-        task=lambda w, input: task_name(CONFIG.experiments[w.experiment]),
+        task=lambda w, input: PLANS.experiments[w.experiment].task.name,
         testsets=of(arms.testsets),
         languages=of(arms.tested_languages),
         labels=lambda w, input: arms.label_flags(job_of(w)),
@@ -111,7 +111,7 @@ rule head_significance:
     conda:
         "../envs/crossgap.yaml"
     params:
-        task=lambda w, input: task_name(CONFIG.experiments[w.experiment]),
+        task=lambda w, input: PLANS.experiments[w.experiment].task.name,
         names=of(arms.arms),
         testsets=of(arms.testsets),
         languages=of(arms.tested_languages),

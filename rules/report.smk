@@ -16,15 +16,15 @@ rule configuration:
 
 rule report:
     input:
-        files=report_inputs.report_inputs(CONFIG),
-        transfers=transfer_comparisons.results(CONFIG),
+        files=report_inputs.report_inputs(PLANS),
+        transfers=transfer_comparisons.results(PLANS),
         configuration="results/configuration.json",
     output:
         html=report(
             "results/report.html",
             caption="../docs/captions/report.rst",
             category="Crossgap report",
-            labels={"what": "overview of all experiments" if report_inputs.report_pages(CONFIG) else "all on one page"},
+            labels={"what": "overview of all experiments" if report_inputs.report_pages(CONFIG.run) else "all on one page"},
         ),
         scores=report(
             "results/scores.tsv",
@@ -32,7 +32,7 @@ rule report:
             category="Crossgap report",
             labels={"what": "scores as a table"},
         ),
-        tables=report_inputs.report_tables(CONFIG),
+        tables=report_inputs.report_tables(CONFIG.run),
         translations=directory("results/translations"),
         pages=[
             report(
@@ -41,7 +41,7 @@ rule report:
                 category="Crossgap report",
                 labels={"what": Path(page).stem},
             )
-            for page in report_inputs.report_pages(CONFIG)
+            for page in report_inputs.report_pages(CONFIG.run)
         ],
     log:
         "results/logs/report.log",

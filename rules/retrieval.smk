@@ -20,7 +20,7 @@ rule retrieval:
     benchmark:
         "results/benchmarks/retrieval/{experiment}/{arm}.seed{seed}.tsv"
     wildcard_constraints:
-        experiment=experiments_with(task="retrieval"),
+        experiment=experiments_with(name="retrieval"),
     conda:
         "../envs/crossgap.yaml"
     resources:
@@ -53,7 +53,7 @@ rule retrieval_significance:
     benchmark:
         "results/benchmarks/retrieval/{experiment}/significance.tsv"
     wildcard_constraints:
-        experiment=experiments_with(task="retrieval"),
+        experiment=experiments_with(name="retrieval"),
     conda:
         "../envs/crossgap.yaml"
     params:

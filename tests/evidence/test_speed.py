@@ -19,6 +19,7 @@ from workflow_scripts.run import arms
 from workflow_scripts.run.config import load
 from workflow_scripts.run.jobs import Job
 from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.tasks.plan import Plans
 
 DOCUMENT = "Öffnen Sie die Datei. </s> Schließen Sie das Fenster."
 
@@ -44,7 +45,7 @@ def test_lengths_are_those_of_the_experiment(tmp_path):
     """So that what is written, and its scores, are what decoding writes with the same beam."""
     raw = yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8"))
     raw["experiments"]["help-de-en"] |= {"speed": {}, "decoding": {"max_length": 30, "min_length": 4, "length_penalty": 2.0}}
-    flags = arms.lengths_flags(Job(load(raw), SimpleNamespace(experiment="help-de-en")))
+    flags = arms.lengths_flags(Job(Plans(load(raw)), SimpleNamespace(experiment="help-de-en")))
     assert flags == ["--max-length=30", "--min-length=4", "--length-penalty=2.0"]
     found = speed.ways(small_model(tmp_path), Speed(device="cpu"), Decoding(max_length=30, min_length=4, length_penalty=2.0))
     assert {(way.settings.max_length, way.settings.min_length, way.settings.length_penalty) for way in found} == {(30, 4, 2.0)}

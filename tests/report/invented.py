@@ -11,6 +11,7 @@ import zstandard
 from workflow_scripts.evidence.significance import COVERS
 from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.run.config import load
+from workflow_scripts.tasks.plan import Plans
 
 ARMS = ("finetune", "csr", "mask", "random")
 KINDS = {"csr": "codeswitch", "mask": "mask", "random": "random", "released": "released"}
@@ -177,7 +178,7 @@ def results(root, seeds=(1,), arms=ARMS, test="bootstrap", commit="abc123", hypo
 
 
 def report(root, tmp_path, **choices):
-    write_report(root, tmp_path / "report.html", tmp_path / "scores.tsv", settings=configuration(**choices))
+    write_report(root, tmp_path / "report.html", tmp_path / "scores.tsv", plans=Plans(configuration(**choices)))
     with open(tmp_path / "scores.tsv", encoding="utf-8") as file:
         return (tmp_path / "report.html").read_text(encoding="utf-8"), list(csv.DictReader(file, delimiter="\t"))
 

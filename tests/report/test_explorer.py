@@ -14,7 +14,7 @@ from test_page import CONTRASTS, STICKING_OUT
 
 from workflow_scripts.report import explorer
 from workflow_scripts.report.study import configured
-from workflow_scripts.tasks.plan import Plan
+from workflow_scripts.tasks.plan import Plans
 
 SOURCES = [
     "Öffnen Sie die Datei.",
@@ -207,7 +207,7 @@ def test_more_are_shown_when_they_are_asked_for(browser, tmp_path):
         put(root / f"corpora/help.de-en/test/pages.{code}", [f"line {n}" for n in range(120)])
     for arm in WRITTEN:
         put(root / f"runs/demo/{arm}/seed1/pages.hyp", [f"line {n}" for n in range(120)])
-    (name,) = explorer.write_explorer(configured(root, Plan(config, "demo")), explorer_templates(config), tmp_path)
+    (name,) = explorer.write_explorer(configured(root, Plans(config).experiments["demo"]), explorer_templates(config), tmp_path)
     page = browser.new_page()
     page.goto((tmp_path / name).as_uri())
     for shown in (50, 100, 120):
@@ -226,7 +226,7 @@ def explorer_templates(config):
 def test_a_page_has_a_limit_of_bytes(tmp_path, monkeypatch):
     root, config = written(tmp_path)
     monkeypatch.setattr(explorer, "MOST_BYTES", 400)
-    study = configured(root, Plan(config, "demo"))
+    study = configured(root, Plans(config).experiments["demo"])
     shown = explorer.sentences(study, "pages")
     assert 0 < len(shown["data"]["rows"]) < 4 and shown["left_out"] == 4 - len(shown["data"]["rows"])
     (name,) = explorer.write_explorer(study, explorer_templates(config), tmp_path)
@@ -236,4 +236,4 @@ def test_a_page_has_a_limit_of_bytes(tmp_path, monkeypatch):
 def test_outputs_that_cannot_be_read_have_no_page(tmp_path):
     root, config = written(tmp_path)
     put(root / "runs/demo/csr/seed1/pages.hyp", ["one line"])
-    assert explorer.write_explorer(configured(root, Plan(config, "demo")), explorer_templates(config), tmp_path) == []
+    assert explorer.write_explorer(configured(root, Plans(config).experiments["demo"]), explorer_templates(config), tmp_path) == []

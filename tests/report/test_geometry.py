@@ -10,7 +10,7 @@ from workflow_scripts.report.__main__ import overview_rows, write_report
 from workflow_scripts.report.geometry import distances, plane
 from workflow_scripts.report.study import configured
 from workflow_scripts.stage import read_json
-from workflow_scripts.tasks.plan import Plan
+from workflow_scripts.tasks.plan import Plans
 
 
 def test_plane_keeps_the_two_main_directions():
@@ -27,13 +27,13 @@ def test_distances_of_another_kind_are_told_apart(tmp_path):
     shutil.copytree(root / "codeswitch/demo", root / "codeswitch/again")
     config.experiments["again"] = config.experiments["demo"]
     config.run.experiments.append("again")
-    write_report(root, tmp_path / "x.html", tmp_path / "x.tsv", settings=config)
+    write_report(root, tmp_path / "x.html", tmp_path / "x.tsv", plans=Plans(config))
     html = (tmp_path / "x.html").read_text(encoding="utf-8")
     assert (
         "distances in which these differ cannot be compared: backbone, " in html and "csr after finetune: X &lt;/s&gt;; mean over" in html
     )
     assert "Each kind has one of its own" in html
-    study = configured(root, Plan(config, "demo"))
+    study = configured(root, Plans(config).experiments["demo"])
     rows = distances(study)
     closer = {row["arm"]: row["closer"] for row in overview_rows({"study": study, "distances": {"rows": rows}, "failed": {}})}
     assert closer["csr"] is None and closer["mask"] == 0.0

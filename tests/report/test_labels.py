@@ -21,7 +21,7 @@ from workflow_scripts.report.labels import scores
 from workflow_scripts.report.study import configured
 from workflow_scripts.run.config import load
 from workflow_scripts.stage import read_json
-from workflow_scripts.tasks.plan import Plan
+from workflow_scripts.tasks.plan import Plans
 
 ARMS = ("plain", "csr", "random")
 LABELS = ["yes", "<no> & co."]
@@ -101,7 +101,7 @@ def results(root, seeds=(1,), name="labels"):
 
 
 def made(folder, config):
-    write_report(folder / "results", folder / "report.html", folder / "scores.tsv", settings=config)
+    write_report(folder / "results", folder / "report.html", folder / "scores.tsv", plans=Plans(config))
     return (folder / "report.html").read_text(encoding="utf-8")
 
 
@@ -112,11 +112,11 @@ def test_a_model_that_is_the_same_for_all_seeds_is_compared_with_the_mean_of_the
         if row["seed"] is None:
             row |= {"difference": -3.0, "p": 0.3}
     put(root / "runs/labels/significance.json", tested)
-    called = labels.measure(configured(root, Plan(configuration((1, 2)), "labels")))
+    called = labels.measure(configured(root, Plans(configuration((1, 2))).experiments["labels"]))
     once = called._replace(same_for_all_seeds=lambda arm: arm == "csr")
     for module in ("labels", "measures"):
         monkeypatch.setattr(f"workflow_scripts.report.{module}.measure", lambda study: once)
-    found = scores(configured(root, Plan(configuration((1, 2)), "labels")))
+    found = scores(configured(root, Plans(configuration((1, 2))).experiments["labels"]))
     mine = [row for row in found["measures"] if row["arm"] == "csr" and row["testset"] == "de"]
     assert [(row["seed"], row["difference"], row["marker"]) for row in mine] == [(1, -3.0, "")] and mine[0]["p"] >= 0.3
     trained = [row["difference"] for row in found["measures"] if row["arm"] == "random" and row["testset"] == "de"]
@@ -149,7 +149,7 @@ def test_the_loss_of_the_backbones_pretraining_stands_beside_that_of_a_unigram_g
 
 def test_what_the_most_frequent_label_beats_is_said_first(tmp_path):
     results(tmp_path / "results")
-    found = scores(configured(tmp_path / "results", Plan(configuration(), "labels")))
+    found = scores(configured(tmp_path / "results", Plans(configuration()).experiments["labels"]))
     (first,) = found["warnings"]
     assert first.startswith(
         "On the test set de (German) the accuracy of plain, random is not above the most frequent label (plain 51.00 %; random 53.00 %)"
@@ -170,7 +170,7 @@ def test_what_the_most_frequent_label_beats_is_said_first(tmp_path):
 
 def test_p_is_corrected_for_arms_and_test_sets(tmp_path):
     results(tmp_path / "results")
-    study = configured(tmp_path / "results", Plan(configuration(), "labels"))
+    study = configured(tmp_path / "results", Plans(configuration()).experiments["labels"])
     rows = {(r["arm"], r["testset"]): r for r in scores(study)["measures"]}
     # of two arms on two test sets four p, of the average two
     assert rows["csr", "de"]["p"] == pytest.approx(4 * 0.004) and rows["csr", "de"]["marker"] == "†"
@@ -218,7 +218,7 @@ def test_the_index_lists_what_has_no_scores_and_why(tmp_path):
     for name in ("lost", "again"):
         config.experiments[name] = config.experiments["demo"]
     pages = tuple(tmp_path / "report" / f"{name}.html" for name in config.run.experiments)
-    write_report(root, tmp_path / "report.html", tmp_path / "s.tsv", pages=pages, settings=config)
+    write_report(root, tmp_path / "report.html", tmp_path / "s.tsv", pages=pages, plans=Plans(config))
     index = (tmp_path / "report.html").read_text(encoding="utf-8")
     navigation = index[index.index("<nav") : index.rindex("</nav>")]
     table = index[index.index('id="overview"') : index.index("</table>")]
@@ -247,7 +247,7 @@ def test_of_a_dictionary_a_pack_needs_the_words_alone_that_some_are_shown_of(tmp
     put(path, "car\tauto\t1\t1.0\nhouse\thaus\t1\t1.0\nsky\thimmel\t1\t1.0\nhouse\theim\t2\t1.0\nthe\tdie\t1\t1.0\n")
     put(root / "labelled/texts/test/en.en.tsv", "yes\tThe house, the sky, the sky.\t\n")
     monkeypatch.setattr(labels, "FREQUENT", 3)
-    study = configured(root, Plan(configuration(), "labels"))
+    study = configured(root, Plans(configuration()).experiments["labels"])
     shown = labels.dictionaries(study)
     assert [word for word, _ in shown["dictionaries"]["given, en-de"]["examples"]] == ["the", "sky", "house"]
     parts = labels.shown_of_dictionaries(study)

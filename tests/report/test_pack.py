@@ -17,6 +17,7 @@ from workflow_scripts.report import about, pack
 from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.run.config import dumped
 from workflow_scripts.stage import InputError
+from workflow_scripts.tasks.plan import Plans
 
 
 @pytest.fixture(scope="module")
@@ -28,8 +29,8 @@ def finished(tmp_path_factory):
     put(root / "configuration.json", dumped(config))
     put(root / "lexicons/help.de-en/own/de.vec", "a file that no table needs")
     with contextlib.chdir(run):
-        pack.compute(root.relative_to(run), config)
-        write_report(root, root / "report.html", root / "scores.tsv", config, tables=(root / "comparisons.tsv",))
+        pack.compute(root.relative_to(run), Plans(config))
+        write_report(root, root / "report.html", root / "scores.tsv", Plans(config), tables=(root / "comparisons.tsv",))
         pack.write(folder / "run.zip")
     return folder
 
@@ -71,7 +72,7 @@ def test_of_a_dictionary_the_lines_are_packed_that_the_page_shows(tmp_path, monk
     put(root / "configuration.json", dumped(config))
     dictionary = root / "lexicons/texts/given/en-de/en-de.tsv"
     put(dictionary, "car\tauto\t1\t1.0\nhouse\thaus\t1\t1.0\nsky\thimmel\t1\t1.0\nthe\tdie\t1\t1.0\n")
-    write_report(root, root / "report.html", root / "scores.tsv", config, tables=(root / "comparisons.tsv",))
+    write_report(root, root / "report.html", root / "scores.tsv", Plans(config), tables=(root / "comparisons.tsv",))
     pack.write(tmp_path / "run.zip")
     with zipfile.ZipFile(tmp_path / "run.zip") as file:
         assert file.read(dictionary.as_posix()) == b"house\thaus\t1\t1.0\nthe\tdie\t1\t1.0\n"
@@ -149,7 +150,7 @@ def test_scores_that_are_not_those_of_the_sentences_are_found(tmp_path, monkeypa
     root, config = results(run / "results"), configuration()  # whose scores are invented
     put(root / "configuration.json", dumped(config))
     monkeypatch.chdir(run)
-    write_report(root, root / "report.html", root / "scores.tsv", config)
+    write_report(root, root / "report.html", root / "scores.tsv", Plans(config))
     pack.write(tmp_path / "run.zip")
     pack.rebuild(tmp_path / "run.zip", tmp_path / "as-stored", stored=True)
     with pytest.raises(InputError, match=r"scores\.tsv: \d+ of \d+ lines differ; line 2 was .*20\.0.* and is "):

@@ -1,5 +1,7 @@
 """Pages with all examples of tasks with labels, tags, spans, ranks and neighbours, as their readers meet them in Chromium."""
 
+from dataclasses import replace
+
 import pytest
 import test_search_results
 from browser import launch_options
@@ -10,7 +12,7 @@ from workflow_scripts.report import explorer, predictions
 from workflow_scripts.report.__main__ import templates
 from workflow_scripts.report.study import configured
 from workflow_scripts.run.config import load
-from workflow_scripts.tasks.plan import Plan
+from workflow_scripts.tasks.plan import Plans
 from workflow_scripts.text.examples import Example, write_table
 from workflow_scripts.text.files import write_lines
 from workflow_scripts.text.questions import write_spans
@@ -62,7 +64,7 @@ def study_of(task, folder):
             "experiments": {"x": {"task": task, "corpus": "texts", "backbone": "small"}},
         }
     )
-    study = configured(folder / "results", Plan(config, "x"))
+    study = configured(folder / "results", Plans(config).experiments["x"])
     table = study.corpus / "test/en.en.tsv"
     table.parent.mkdir(parents=True)
     write_table(table, examples)
@@ -169,18 +171,18 @@ def test_of_a_ranking_the_first_documents_are_shown(opened, tmp_path):
 def test_what_is_not_the_translation_is_marked(opened, tmp_path):
     test_search_results.results(tmp_path / "results", tmp_path)
     config = test_search_results.configuration()
-    page = opened(configured(tmp_path / "results", Plan(config, "lookup")), config)
+    page = opened(configured(tmp_path / "results", Plans(config).experiments["lookup"]), config)
     page.select_option("#sort", "line")
     assert len(rows(page)) == 4 and rows(page)[2][:2] == [("sentence", ["Aal"]), ("translation", ["eel"])]
     assert page.locator("#rows mark").all_text_contents() == ["dog", "dog", "dog"]
     assert page.locator("#counts").text_content().endswith("better is better than plain in 1, worse in 0, equal in 3.")
 
 
-def test_numbers_are_compared_by_their_distance_from_the_right_one(tmp_path, monkeypatch):
+def test_numbers_are_compared_by_their_distance_from_the_right_one(tmp_path):
     study, _ = study_of("classification", tmp_path)
     study.text.labels = ["1", "2.5"]
     given = predictions.Given("en", [Example("2.5", "a", "b")], {"plain": [2.0], "other": [3.123456]})
-    monkeypatch.setattr(predictions, "task_of", lambda settings: type("Task", (), {"answers": "scores"}))
+    study.task = replace(study.task, answers="scores")
     found = predictions._labels(study, given, [[0.0, 0.0]])
     assert found.rows == [[0, ["a", "b"], "2.5", ["2", "3.123"], [-0.5, pytest.approx(-0.623456)]]] and found.best == 0 and not found.marked
 

@@ -15,6 +15,7 @@ from workflow_scripts.report.exhibits import marked
 from workflow_scripts.report.study import evenly, signed, summary
 from workflow_scripts.report.zero_shot import zero_shot
 from workflow_scripts.stage import InputError
+from workflow_scripts.tasks.plan import Plans
 from workflow_scripts.tasks.translation import PARTS
 
 
@@ -40,7 +41,7 @@ def test_a_lower_cased_corpus_is_called_so(tmp_path):
     root, config = results(tmp_path / "results"), configuration()
     assert "lower-cased" not in plain(report(root, tmp_path)[0]).partition("The configuration")[0]
     config.corpora["help"].lowercase = True
-    write_report(root, tmp_path / "report.html", tmp_path / "s.tsv", settings=config)
+    write_report(root, tmp_path / "report.html", tmp_path / "s.tsv", plans=Plans(config))
     text = plain((tmp_path / "report.html").read_text(encoding="utf-8"))
     assert "all of its text was lower-cased" in text and "German to English, of lower-cased text" in text
 
@@ -107,7 +108,7 @@ def test_many_experiments_have_a_page_each(tmp_path):
     for path in (root / "runs/again").rglob("*.json"):
         path.write_text(path.read_text(encoding="utf-8").replace("abc123", "def456"), encoding="utf-8")
     compared = tmp_path / "comparisons.tsv"
-    write_report(root, tmp_path / "report.html", tmp_path / "s.tsv", pages=pages, tables=(compared,), settings=config)
+    write_report(root, tmp_path / "report.html", tmp_path / "s.tsv", pages=pages, tables=(compared,), plans=Plans(config))
     index = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert 'href="report/again.html"' in index and "Learning curves" not in index and "21.25 ‡" in index
     one = pages[1].read_text(encoding="utf-8")
@@ -147,7 +148,7 @@ def test_an_overview_stands_above_several_experiments(tmp_path, page):
     config = configuration()
     config.experiments["again"] = config.experiments["demo"]
     config.run.experiments.append("again")
-    write_report(root, tmp_path / "two.html", tmp_path / "two.tsv", settings=config)
+    write_report(root, tmp_path / "two.html", tmp_path / "two.tsv", plans=Plans(config))
     html = (tmp_path / "two.html").read_text(encoding="utf-8")
     table = html[html.index('id="overview"') : html.index('id="scores-demo"')]
     assert table.count('<a href="#headline-again">') == len(ARMS) and "21.25 ‡" in table and "+1.25" in table
@@ -159,9 +160,9 @@ def test_an_overview_stands_above_several_experiments(tmp_path, page):
 def test_the_hash_of_the_configuration_tells_configurations_apart(tmp_path, page):
     (found,) = re.findall(r"The configuration \(SHA-256 ([0-9a-f]{16})", page[0])
     config = configuration()
-    write_report(tmp_path / "results", tmp_path / "same.html", tmp_path / "s.tsv", settings=config)
+    write_report(tmp_path / "results", tmp_path / "same.html", tmp_path / "s.tsv", plans=Plans(config))
     config.experiments["demo"].training.dropout = 0.123
-    write_report(tmp_path / "results", tmp_path / "other.html", tmp_path / "s.tsv", settings=config)
+    write_report(tmp_path / "results", tmp_path / "other.html", tmp_path / "s.tsv", plans=Plans(config))
     assert found in (tmp_path / "same.html").read_text(encoding="utf-8")
     assert found not in (tmp_path / "other.html").read_text(encoding="utf-8")
 
@@ -188,7 +189,7 @@ def test_models_of_other_experiments_stand_in_a_matrix(tmp_path):
             put(path.with_name(f"{other}@pages.scores.json"), {"sentences": 3, "metrics": score})
         for file in ("pages.seed1.json", "pages.json"):
             shutil.copy(root / "runs" / name / "significance" / file, root / "runs" / name / "significance" / f"{other}@{file}")
-    write_report(root, tmp_path / "z.html", tmp_path / "z.tsv", settings=config)
+    write_report(root, tmp_path / "z.html", tmp_path / "z.tsv", plans=Plans(config))
     html = (tmp_path / "z.html").read_text(encoding="utf-8")
     matrix = plain(html[html.index('id="zero-shot"') : html.index('id="run-demo"')])
     # p = 0.003 for three arms on two test sets

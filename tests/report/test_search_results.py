@@ -9,6 +9,7 @@ from invented import put
 from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.run.config import load
 from workflow_scripts.tasks.neighbours import Sides, score_of
+from workflow_scripts.tasks.plan import Plans
 from workflow_scripts.tasks.retrieval import compare_models
 from workflow_scripts.text.aligned import AlignedSource, main
 from workflow_scripts.text.files import write_lines
@@ -61,7 +62,7 @@ def results(root, folder):
 
 def test_the_page_of_a_retrieval_has_every_part(tmp_path):
     results(tmp_path / "results", tmp_path)
-    write_report(tmp_path / "results", tmp_path / "report.html", tmp_path / "scores.tsv", settings=configuration())
+    write_report(tmp_path / "results", tmp_path / "report.html", tmp_path / "scores.tsv", plans=Plans(configuration()))
     page = (tmp_path / "report.html").read_text(encoding="utf-8")
     assert "could not be made" not in page and "<b>Haus" not in page
     text = unescape(page)

@@ -11,6 +11,7 @@ from invented import configuration, plain, report, results
 
 from workflow_scripts.report import so_far
 from workflow_scripts.stage import InputError
+from workflow_scripts.tasks.plan import Plans
 
 
 def unfinished(tmp_path, *missing, seeds=(1,)):
@@ -69,7 +70,7 @@ def test_an_arm_that_is_made_anew_is_not_there(tmp_path):
 def test_the_seeds_that_the_first_answer_has_are_shown(tmp_path):
     root = unfinished(tmp_path, seeds=(1, 2))
     (root / "runs/demo/csr/seed2/pages.scores.json").unlink()
-    shown = so_far.of_what_is_there(root, configuration((1, 2)), set())
+    shown = so_far.of_what_is_there(root, Plans(configuration((1, 2))), set())
     assert shown.experiments["demo"].seeds == [1] and shown.experiments["demo"].arms == ["finetune", "csr", "mask", "random"]
 
 

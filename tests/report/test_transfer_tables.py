@@ -15,7 +15,7 @@ from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.report.predictors import correlation, predictors
 from workflow_scripts.report.transfer_tables import against_base, by_seed_interval, summed_up, transfer
 from workflow_scripts.stage import read_json, write_json
-from workflow_scripts.tasks.plan import Plan
+from workflow_scripts.tasks.plan import Plans
 from workflow_scripts.training.backbone import Backbone
 
 SEEDS = (1, 2)
@@ -44,7 +44,7 @@ def run(tmp_path):
 
 def test_a_task_has_a_row_for_each_model_with_tests_and_published_numbers(run):
     folder, config = run
-    found = transfer(folder / "results", config)
+    found = transfer(folder / "results", Plans(config))
     (task,) = found["tasks"]
     assert found["failed"] == {} and found["models"] == ["small", "continued"] and list(task["testsets"]) == ["de", "en", "average"]
     # the first arm; the mean over test sets of each seed, then over seeds
@@ -60,7 +60,7 @@ def test_a_published_number_without_a_test_set_is_of_the_first(run):
     folder, config = run
     number = Published("plain", "accuracy", 61.0, "a paper, Table 2")
     config.experiments["second"] = replace(config.experiments["second"], published=[number])
-    (task,) = transfer(folder / "results", config)["tasks"]
+    (task,) = transfer(folder / "results", Plans(config))["tasks"]
     shown = {test: task["cells"]["continued", test]["published"] for test in task["testsets"]}
     assert shown == {"de": number, "en": None, "average": None}
 
@@ -68,7 +68,7 @@ def test_a_published_number_without_a_test_set_is_of_the_first(run):
 def test_the_page_and_the_tables_have_the_comparison(run):
     folder, config = run
     tables = tuple(folder / f"{name}.tsv" for name in ("transfer", "analyses"))
-    write_report(folder / "results", folder / "report.html", folder / "scores.tsv", config, tables=tables)
+    write_report(folder / "results", folder / "report.html", folder / "scores.tsv", Plans(config), tables=tables)
     page = unescape((folder / "report.html").read_text(encoding="utf-8"))
     # the seeds of the two have the same scores
     assert '<h2 id="transfer">' in page and "published 64.50" in page and "−4.00 (−7.00 to −1.00; by seeds 0.00 to 0.00), p = 0.002" in page
@@ -86,9 +86,9 @@ def test_models_that_do_not_beat_what_needs_none_are_named(run):
     folder, config = run
     for path in (folder / "results/runs/second/plain").rglob("*.scores.json"):
         write_json(path, {**read_json(path), "accuracy": 20.0})
-    found = transfer(folder / "results", config)
+    found = transfer(folder / "results", Plans(config))
     assert found["tasks"][0]["not_above"] == ["continued"]
-    write_report(folder / "results", folder / "report.html", folder / "scores.tsv", config)
+    write_report(folder / "results", folder / "report.html", folder / "scores.tsv", Plans(config))
     assert "texts: continued is not above the most frequent label on average (55.00 %)" in (folder / "report.html").read_text(
         encoding="utf-8"
     )
@@ -97,23 +97,23 @@ def test_models_that_do_not_beat_what_needs_none_are_named(run):
 def test_a_task_that_cannot_be_compared_says_why(run):
     folder, config = run
     (folder / "results/runs/first/transfer.json").unlink()
-    found = transfer(folder / "results", config)
+    found = transfer(folder / "results", Plans(config))
     assert "transfer.json is missing" in found["failed"]["first"] and found["tasks"] == []
-    write_report(folder / "results", folder / "report.html", folder / "scores.tsv", config)
+    write_report(folder / "results", folder / "report.html", folder / "scores.tsv", Plans(config))
     assert "first could not be compared" in (folder / "report.html").read_text(encoding="utf-8")
 
 
 def test_a_damaged_test_of_the_differences_says_what_it_lacks(run):
     folder, config = run
     put(folder / "results/runs/first/transfer.json", {"covers": {}})
-    assert "lacks something or is damaged (KeyError: 'pairs')" in transfer(folder / "results", config)["failed"]["first"]
+    assert "lacks something or is damaged (KeyError: 'pairs')" in transfer(folder / "results", Plans(config))["failed"]["first"]
 
 
 def test_without_a_base_there_is_no_such_section(run):
     folder, config = run
     config.run.transfer = None
-    assert transfer(folder / "results", config) == {}
-    write_report(folder / "results", folder / "report.html", folder / "scores.tsv", config)
+    assert transfer(folder / "results", Plans(config)) == {}
+    write_report(folder / "results", folder / "report.html", folder / "scores.tsv", Plans(config))
     assert 'id="transfer"' not in (folder / "report.html").read_text(encoding="utf-8")
 
 
@@ -121,7 +121,7 @@ def test_a_difference_is_always_the_models_from_the_base(run):
     folder, config = run
     from workflow_scripts.report.study import configured
 
-    study = configured(folder / "results", Plan(config, "first"))
+    study = configured(folder / "results", Plans(config).experiments["first"])
     pairs = [{"testset": "de", "seed": None, "arm": "base", "other": "new", "difference": 2.0, "low": -1.0, "high": 5.0, "p": 0.2}]
     test = against_base(study, "b", {"b": "base", "n": "new"}, pairs)["n", "de"]
     assert (test["difference"], test["low"], test["high"]) == (-2.0, -5.0, 1.0)

@@ -1,17 +1,28 @@
 """Lets preflight look at one thing of a configuration."""
 
 from workflow_scripts.run import config, labelled_findings, lexicon_findings, model_findings, resources, text_findings
+from workflow_scripts.run.preflight import of_each
+from workflow_scripts.tasks.plan import Plans
+from workflow_scripts.tasks.translation import translations_of_run
+
+LOOKS = {
+    "aligned": text_findings.retrieval_text,
+    "backbones": lambda plans: of_each(model_findings.of_backbone, plans.backbones_used),
+    "corpora": text_findings.corpora,
+    "data": text_findings.data,
+    "disk": resources.disk,
+    "experiments": lambda plans: of_each(text_findings.unaligned, translations_of_run(plans)),
+    "labelled": labelled_findings.labelled,
+    "lexicons": lexicon_findings.lexicons,
+}
+"""Section of the configuration, or part of the machine → who looks at it."""
 
 
 def found(raw: dict, about: str, jobs: dict | None = None) -> str:
     """What is said about one thing."""
-    checked = config.load(raw)
+    plans = Plans(config.load(raw))
     part = about.removeprefix("node ").partition(".")[0].partition(" ")[0]
-    look = {"experiments": "unaligned", "aligned": "retrieval_text"}.get(part, part)
-    if part == "memory":
-        return next(str(finding) for finding in resources.memory(checked, jobs or {}) if finding.about == about)
-    others = {"disk": resources, "backbones": model_findings, "labelled": labelled_findings, "lexicons": lexicon_findings}
-    looks = getattr(others.get(look, text_findings), look)(checked)
+    looks = resources.memory(plans, jobs or {}) if part == "memory" else LOOKS[part](plans)
     return next(str(finding) for finding in looks if finding.about == about)
 
 

@@ -10,24 +10,25 @@ from workflow_scripts.run.estimates import training_disk, training_memory
 from workflow_scripts.run.model_findings import shape_of
 from workflow_scripts.run.resources import phases
 from workflow_scripts.stage import InputError
+from workflow_scripts.tasks.plan import Plans
 
 WHERE = "experiments/help-de-en/training/adapter"
 
 
 def looked_at(raw):
     config = load(raw)
-    return [(finding.verdict, finding.said) for finding in adapters(config, phases(config))]
+    return [(finding.verdict, finding.said) for finding in adapters(phases(Plans(config)))]
 
 
 def test_preflight_counts_the_weights_that_are_trained():
     config = load(changed(WHERE, {"kind": "lora", "rank": 4}))
-    (found,) = adapters(config, phases(config))
+    (found,) = adapters(phases(Plans(config)))
     small = config.backbones["bible"].small
     matrices = small.layers * (3 * 4 * 2 * small.d_model + 2 * 2 * (small.d_model + small.ffn))
     assert found.verdict == "ok" and f"lora trains {4 * matrices:,} weights of bible" in found.said
-    phase = next(phase for phase in phases(config) if phase.adapter)
-    shape = shape_of(config, phase.backbone)
-    trained = trained_weights(config, phase)
+    phase = next(phase for phase in phases(Plans(config)) if phase.adapter)
+    shape = shape_of(phase.backbone)
+    trained = trained_weights(phase)
     less = training_memory(shape, phase, 0) - training_memory(shape, phase, 0, trained)
     assert less == 12 * (shape.parameters - trained) and training_disk(shape, phase, trained) < training_disk(shape, phase)
 

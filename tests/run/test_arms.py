@@ -14,7 +14,7 @@ from workflow_scripts.run.estimates import MBART_LARGE
 from workflow_scripts.run.jobs import Job
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks import translation
-from workflow_scripts.tasks.plan import Plan
+from workflow_scripts.tasks.plan import Plans
 
 SGA = {"data": "task", "updates": 4200, "generator": "sga", "backbone": "encoder"}
 ENCODER = {"kind": "small", "family": "xlmr", "small": {"text": {"de": "task", "en": "task"}}}
@@ -78,29 +78,29 @@ def test_one_clear_line_for_each_mistake(phases, said):
 
 def test_an_arm_starts_from_its_own_backbone_which_keeps_its_head():
     config = load(with_arm({**SGA, "sga": {"denoising": False}}, **{"experiments/help-de-en/sga": {"prompt_length": 7}}))
-    assert [Plan(config, "help-de-en").backbone_of(arm) for arm in ("finetune", "own")] == ["bible", "encoder"]
+    assert [Plans(config).experiments["help-de-en"].backbone_of(arm).name for arm in ("finetune", "own")] == ["bible", "encoder"]
     w = SimpleNamespace(experiment="help-de-en", arm="own", seed="1", backbone="encoder")
-    assert arms.phase_start(Job(config, w), "finetune") == "results/backbones/encoder/model"
+    assert arms.phase_start(Job(Plans(config), w), "finetune") == "results/backbones/encoder/model"
     assert (
-        backbone_inputs.loaded_for(Job(config, w)) == "--keep-head"
-        and backbone_inputs.encoder_will_do(Job(config, w)) == "--encoder-will-do"
+        backbone_inputs.loaded_for(Job(Plans(config), w)) == "--keep-head"
+        and backbone_inputs.encoder_will_do(Job(Plans(config), w)) == "--encoder-will-do"
     )
     w.backbone = "bible"
-    assert backbone_inputs.loaded_for(Job(config, w)) == "" and backbone_inputs.encoder_will_do(Job(config, w)) == ""
-    flags = arms.task_flags(Job(config, w))
+    assert backbone_inputs.loaded_for(Job(Plans(config), w)) == "" and backbone_inputs.encoder_will_do(Job(Plans(config), w)) == ""
+    flags = arms.task_flags(Job(Plans(config), w))
     assert (
         flags[:3] == ["--generator", "sga", "--generator-settings"]
         and {"prompt_length": 7, "denoising": False}.items() <= json.loads(flags[3]).items()
     )
     w.arm = "finetune"
-    assert arms.task_flags(Job(config, w)) == [] and arms.switching_lexicon(Job(config, w)) == {}
+    assert arms.task_flags(Job(Plans(config), w)) == [] and arms.switching_lexicon(Job(Plans(config), w)) == {}
 
 
 def test_a_phase_that_switches_words_reads_the_lexicon_of_its_direction():
     config = load(with_arm({"data": "task", "updates": 4200, "switch": 0.3}))
     w = SimpleNamespace(experiment="help-de-en", arm="own", seed="1")
-    assert arms.switching_lexicon(Job(config, w)) == {"lexicon": "results/lexicons/help.de-en/unsupervised/de-en.tsv"}
-    assert json.loads(arms.task_flags(Job(config, w))[1])["noise"]["rate"] == 0.3
+    assert arms.switching_lexicon(Job(Plans(config), w)) == {"lexicon": "results/lexicons/help.de-en/unsupervised/de-en.tsv"}
+    assert json.loads(arms.task_flags(Job(Plans(config), w))[1])["noise"]["rate"] == 0.3
 
 
 def with_another_corpus():
@@ -118,16 +118,16 @@ def test_corpora_that_are_learnt_together_are_read_by_training_and_backbone():
     config = load(raw)
     w = SimpleNamespace(experiment="help-de-en", arm="own", seed="1", backbone="bible")
     folder = "results/corpora/other.es-en"
-    assert arms.more_text(Job(config, w)) == {"more_sources": [f"{folder}/train.es"], "more_targets": [f"{folder}/train.en"]}
-    assert arms.task_flags(Job(config, w)) == ["--more-languages", "es", "--more-target-languages", "en"]
-    assert arms.trained_direction(Job(config, w)) == ["de", "en"]
-    assert backbone_inputs.backbone_languages(Job(config, w)) == [
+    assert arms.more_text(Job(Plans(config), w)) == {"more_sources": [f"{folder}/train.es"], "more_targets": [f"{folder}/train.en"]}
+    assert arms.task_flags(Job(Plans(config), w)) == ["--more-languages", "es", "--more-target-languages", "en"]
+    assert arms.trained_direction(Job(Plans(config), w)) == ["de", "en"]
+    assert backbone_inputs.backbone_languages(Job(Plans(config), w)) == [
         "de",
         "en",
         "es",
-    ] and f"{folder}/train.es" in backbone_inputs.backbone_task_text(Job(config, w))
+    ] and f"{folder}/train.es" in backbone_inputs.backbone_task_text(Job(Plans(config), w))
     # the other corpus must not have what the model is chosen by and tested on
-    assert translation.zero_shot_references(config, "other", "en") == [
+    assert translation.zero_shot_references(Plans(config), "other", "en") == [
         f"results/corpora/help.de-en/{part}.en" for part in ("dev", "test/pages")
     ]
     raw["arms"]["ras"] = [{"data": "task", "updates": 10, "switch": 0.3}]
@@ -146,12 +146,12 @@ def test_where_no_arm_switches_words_no_lexicon_is_made():
     raw = changed("run/arms", ["finetune"])
     raw["experiments"]["help-de-en"]["lexicon"] = None
     config = load(raw)
-    assert findings.used_lexicons(config) == [] and lexicon_inputs.lexicon_reports(config) == []
-    assert not [path for path in translation.results(Plan(config, "help-de-en")) if "lexicons" in path]
+    assert findings.used_lexicons(Plans(config)) == [] and lexicon_inputs.lexicon_reports(Plans(config)) == []
+    assert not [path for path in translation.results(Plans(config).experiments["help-de-en"]) if "lexicons" in path]
     # an arm that names a lexicon needs no other
     raw["run"]["arms"] = ["finetune", "csr"]
     raw["arms"]["csr"][0]["lexicon"] = "unsupervised"
-    assert findings.used_lexicons(load(raw)) == [("help", "unsupervised")]
+    assert findings.used_lexicons(Plans(load(raw))) == [("help", "unsupervised")]
 
 
 def test_an_experiment_may_take_the_first_of_the_seeds_alone():
@@ -159,21 +159,23 @@ def test_an_experiment_may_take_the_first_of_the_seeds_alone():
     raw["experiments"]["help-de-en"]["seeds"] = 2
     config = load(raw)
     w = Wildcards(fromdict={"experiment": "help-de-en"})
-    assert arms.seeds(Job(config, w)) == [3, 1]
+    assert arms.seeds(Job(Plans(config), w)) == [3, 1]
     runs = "results/runs/help-de-en"
-    assert arms.of_runs(Job(config, w), "x")[:3] == [f"{runs}/finetune/seed3/x", f"{runs}/finetune/seed1/x", f"{runs}/csr/seed3/x"]
-    assert {*re.findall(r"seed\d", "\n".join(translation.results(Plan(config, "help-de-en"))))} == {
+    assert arms.of_runs(Job(Plans(config), w), "x")[:3] == [f"{runs}/finetune/seed3/x", f"{runs}/finetune/seed1/x", f"{runs}/csr/seed3/x"]
+    assert {*re.findall(r"seed\d", "\n".join(translation.results(Plans(config).experiments["help-de-en"])))} == {
         "seed0",
         "seed1",
         "seed3",
     }  # 0: the trivial baseline
-    assert {trained.times for trained in translation.phases(Plan(config, "help-de-en"), config.run.arms)} == {2}
-    assert analyses.models_of_arms(config).keys() >= {"help-de-en/csr/seed1/finetune"}
-    assert "help-de-en/csr/seed2/finetune" not in analyses.models_of_arms(config)
+    assert {trained.times for trained in translation.phases(Plans(config).experiments["help-de-en"], config.run.arms)} == {2}
+    assert analyses.models_of_arms(Plans(config)).keys() >= {"help-de-en/csr/seed1/finetune"}
+    assert "help-de-en/csr/seed2/finetune" not in analyses.models_of_arms(Plans(config))
     raw["experiments"]["help-de-en"]["seeds"] = [2]
     config = load(raw)
-    assert arms.seeds(Job(config, w)) == [2] and arms.first_models(Job(config, w))[0] == f"{runs}/finetune/seed2/finetune/model"
-    assert "help-de-en/csr/seed2/finetune" in analyses.models_of_arms(config)
+    assert (
+        arms.seeds(Job(Plans(config), w)) == [2] and arms.first_models(Job(Plans(config), w))[0] == f"{runs}/finetune/seed2/finetune/model"
+    )
+    assert "help-de-en/csr/seed2/finetune" in analyses.models_of_arms(Plans(config))
     for wrong in ([], [2, 2], [2, 4]):
         raw["experiments"]["help-de-en"]["seeds"] = wrong
         with pytest.raises(InputError, match=r"experiments\.help-de-en\.seeds: .* must be some of run\.seeds, \[3, 1, 2\]"):
@@ -187,14 +189,14 @@ def test_noise_is_made_for_the_arms_that_are_trained():
     long = [{"data": "codeswitch", "updates": 20000, "lexicon": "unsupervised"}, {"data": "task", "updates": 1400}]
     raw = changed("arms/csr-long", long)
     w = SimpleNamespace(experiment="help-de-en", noise="codeswitch", arm="csr")
-    planned = bridges.tokens(Job(load(raw), w))
-    assert planned == bridges.tokens(Job(load(changed("run/seeds", [1])), w))  # an arm that is defined and not run changes nothing
+    planned = bridges.tokens(Job(Plans(load(raw)), w))
+    assert planned == bridges.tokens(Job(Plans(load(changed("run/seeds", [1]))), w))  # an arm that is defined and not run changes nothing
     # one whose model is a backbone is trained, though the experiment does not take it
     raw["experiments"]["help-de-en"]["arms"] = ["finetune"]
     raw["backbones"]["restored"] = {"kind": "arm", "from": "help-de-en/csr/seed1/pretext"}
     raw["experiments"]["again"] = {**raw["experiments"]["help-de-en"], "backbone": "restored"}
     raw["run"] |= {"experiments": ["again", "help-de-en"]}
-    assert bridges.tokens(Job(load(raw), w)) == planned
+    assert bridges.tokens(Job(Plans(load(raw)), w)) == planned
     raw["arms"]["csr"][0]["lexicon"] = "nosuch"
     with pytest.raises(InputError, match="'nosuch' is not defined"):
         load(raw)
@@ -217,9 +219,9 @@ def test_no_arm_is_called_backbone():
 
 def test_preflight_knows_corpora_that_are_learnt_together_and_models_of_another_kind():
     raw = with_another_corpus()
-    assert findings.used_corpora(load(raw)) == ["help", "other"]
+    assert findings.used_corpora(Plans(load(raw))) == ["help", "other"]
     raw["backbones"]["bible"] |= {"kind": "hub", "model": "facebook/mbart-large-cc25"}  # over config.yaml, as Snakemake merges a recipe
-    assert model_findings.shape_of(load(raw), "bible") == MBART_LARGE
+    assert model_findings.shape_of(Plans(load(raw)).backbones["bible"]) == MBART_LARGE
 
 
 @pytest.mark.parametrize(
@@ -233,4 +235,4 @@ def test_preflight_knows_corpora_that_are_learnt_together_and_models_of_another_
 )
 def test_a_lexicon_says_how_many_pairs_are_aligned_only_where_that_is_not_the_usual_number(block, flags):
     config = load(changed("lexicons/unsupervised", block))
-    assert lexicon_inputs.aligner_flags(Job(config, SimpleNamespace(lexicon="unsupervised"))) == flags
+    assert lexicon_inputs.aligner_flags(Job(Plans(config), SimpleNamespace(lexicon="unsupervised"))) == flags

@@ -8,11 +8,12 @@ import pytest
 import yaml
 from snakemake.utils import update_config
 
-from workflow_scripts.run import arms, backbone_inputs, backbone_uses, findings, model_findings, report_inputs, text_inputs
+from workflow_scripts.run import arms, backbone_inputs, backbone_uses, model_findings, report_inputs, text_inputs
 from workflow_scripts.run.config import load
 from workflow_scripts.run.jobs import Job
 from workflow_scripts.run.uses import bitext_used
 from workflow_scripts.stage import InputError
+from workflow_scripts.tasks.plan import Plans
 
 SPANISH = {
     "languages": ["es", "en"],
@@ -32,7 +33,7 @@ def configured(**backbones):
 
 def users(config, backbone):
     """The names of the experiments that use a backbone."""
-    return [plan.name for plan in backbone_uses.backbone_users(config, backbone)]
+    return [plan.name for plan in backbone_uses.backbone_users(Plans(config).backbones[backbone])]
 
 
 def made(**block):
@@ -48,16 +49,16 @@ def test_a_chain_knows_the_languages_of_its_bitext_and_reads_its_files():
     config = configured(base=made(), m2m=m2m(direction="many-to-one"))
     for name in ("base", "m2m"):
         asked = SimpleNamespace(backbone=name)
-        assert backbone_inputs.backbone_languages(Job(config, asked)) == ["de", "en", "es"]
-        assert backbone_inputs.backbone_bitext(Job(config, asked), "train") == [
+        assert backbone_inputs.backbone_languages(Job(Plans(config), asked)) == ["de", "en", "es"]
+        assert backbone_inputs.backbone_bitext(Job(Plans(config), asked), "train") == [
             f"results/corpora/{folder}/train.{code}" for folder in ("help.de-en", "spanish.es-en") for code in folder[-5:].split("-")
         ]
-        assert "results/corpora/help.de-en/dev.de" in backbone_inputs.backbone_bitext(Job(config, asked), "dev")
-        assert "results/corpora/help.de-en/test/pages.de" in backbone_inputs.backbone_held_out(Job(config, asked))
-    assert bitext_used(config) == ["help", "spanish"]
+        assert "results/corpora/help.de-en/dev.de" in backbone_inputs.backbone_bitext(Job(Plans(config), asked), "dev")
+        assert "results/corpora/help.de-en/test/pages.de" in backbone_inputs.backbone_held_out(Job(Plans(config), asked))
+    assert bitext_used(Plans(config)) == ["help", "spanish"]
     assert (
-        bitext_used(configured()) == []
-        and backbone_inputs.backbone_bitext(Job(configured(), SimpleNamespace(backbone="bible")), "train") == []
+        bitext_used(Plans(configured())) == []
+        and backbone_inputs.backbone_bitext(Job(Plans(configured()), SimpleNamespace(backbone="bible")), "train") == []
     )
 
 
@@ -88,7 +89,7 @@ def test_what_is_wrong_with_bitext(backbones, message):
 def test_a_model_from_elsewhere_goes_on_in_some_of_its_languages():
     published = {"kind": "hub", "model": "x"}
     config = configured(base=published, m2m={**m2m(), "continued": {"bitext": ["spanish"]}})  # its experiment is German to English
-    assert backbone_inputs.backbone_languages(Job(config, SimpleNamespace(backbone="m2m"))) == ["de", "en", "es"]
+    assert backbone_inputs.backbone_languages(Job(Plans(config), SimpleNamespace(backbone="m2m"))) == ["de", "en", "es"]
 
 
 @pytest.mark.parametrize(
@@ -109,7 +110,7 @@ def test_a_vocabulary_is_cut_down_to_words_of_lexicons_from_elsewhere_too(lexico
     raw["corpora"]["more"] = {"like": "help"}
     raw["backbones"]["cut"] = {"kind": "hub", "model": "x", "trim": True}
     raw["experiments"]["help-de-en"] |= {"lexicon": "own", "backbone": "cut"}
-    read = backbone_inputs.backbone_task_text(Job(load(raw), SimpleNamespace(backbone="cut")))
+    read = backbone_inputs.backbone_task_text(Job(Plans(load(raw)), SimpleNamespace(backbone="cut")))
     assert read == sorted(
         [*(f"results/corpora/help.de-en/train.{code}" for code in ("de", "en")), *(f"results/lexicons/{file}" for file in added)]
     )
@@ -117,7 +118,7 @@ def test_a_vocabulary_is_cut_down_to_words_of_lexicons_from_elsewhere_too(lexico
 
 def test_a_vocabulary_is_cut_down_to_the_text_of_models_that_are_made_from_it_too():
     config = configured(base={"kind": "hub", "model": "x", "trim": True}, m2m=m2m())
-    read = backbone_inputs.backbone_task_text(Job(config, SimpleNamespace(backbone="base")))
+    read = backbone_inputs.backbone_task_text(Job(Plans(config), SimpleNamespace(backbone="base")))
     assert {f"results/corpora/spanish.es-en/{part}.{code}" for part in ("train", "dev") for code in ("es", "en")} <= {*read}
 
 
@@ -137,24 +138,24 @@ def of_arm(model="help-de-en/csr/seed1/pretext", **also):
 
 def test_the_model_of_an_arm_is_a_backbone():
     config, asked = of_arm(), SimpleNamespace(backbone="restored")
-    assert backbone_inputs.backbone_start(Job(config, asked)) == {"start": "results/runs/help-de-en/csr/seed1/pretext/model"}
-    assert backbone_inputs.backbone_task_text(Job(config, asked)) == [
+    assert backbone_inputs.backbone_start(Job(Plans(config), asked)) == {"start": "results/runs/help-de-en/csr/seed1/pretext/model"}
+    assert backbone_inputs.backbone_task_text(Job(Plans(config), asked)) == [
         "results/corpora/help.de-en/train.de",
         "results/corpora/help.de-en/train.en",
     ]
-    assert "results/corpora/help.de-en/dev.de" in backbone_inputs.backbone_held_out(Job(config, asked))
+    assert "results/corpora/help.de-en/dev.de" in backbone_inputs.backbone_held_out(Job(Plans(config), asked))
     # its experiment is not run: only what makes the model
     assert users(config, "bible") == ["after", "help-de-en"] and users(config, "restored") == ["after"]
-    assert not any("runs/help-de-en/" in path for path in report_inputs.report_inputs(config))
-    assert backbone_uses.writes_text(config, "bible")
-    (found,) = [one for one in model_findings.backbones(config) if one.about == "backbones.restored"]
+    assert not any("runs/help-de-en/" in path for path in report_inputs.report_inputs(Plans(config)))
+    assert backbone_uses.writes_text(Plans(config).backbones["bible"])
+    (found,) = model_findings.of_backbone(Plans(config).backbones["restored"])
     assert (found.verdict, found.said) == ("ok", "the model of help-de-en/csr/seed1/pretext, which the run trains")
     # what the experiment on that model holds out is not in the text that the arm is trained on
     config = of_arm(experiments={"after": {"like": "help-de-en", "backbone": "restored", "corpus": "spanish", "source": "es"}},
                     corpora={"help": {}}, backbones={"bible": {"small": {"bitext": ["help", "spanish"]}}})  # fmt: skip
     asked = SimpleNamespace(corpus="help", a="de", b="en")
-    assert "results/corpora/spanish.es-en/test/pages.en" in text_inputs.others_held_out(Job(config, asked), "b")
-    assert text_inputs.others_held_out(Job(config, SimpleNamespace(corpus="spanish", a="es", b="en")), "a") == []
+    assert "results/corpora/spanish.es-en/test/pages.en" in text_inputs.others_held_out(Job(Plans(config), asked), "b")
+    assert text_inputs.others_held_out(Job(Plans(config), SimpleNamespace(corpus="spanish", a="es", b="en")), "a") == []
 
 
 @pytest.mark.parametrize(
@@ -191,7 +192,9 @@ def with_head(**changes):
 
 def test_a_head_is_kept_for_its_own_task():
     first, config = with_head()
-    assert backbone_inputs.backbone_start(Job(config, SimpleNamespace(backbone="answers")))["start"].startswith(f"results/runs/{first}/")
+    assert backbone_inputs.backbone_start(Job(Plans(config), SimpleNamespace(backbone="answers")))["start"].startswith(
+        f"results/runs/{first}/"
+    )
     assert users(config, "answers") == ["after"]
 
 
@@ -222,12 +225,12 @@ def veco(**block):
 
 def test_what_writes_text_may_be_made_of_an_encoder():
     config = configured(**veco())
-    needs = {name: backbone_uses.writes_text(config, name) for name in ("veco", "writer")}
+    needs = {name: backbone_uses.writes_text(Plans(config).backbones[name]) for name in ("veco", "writer")}
     assert needs == {"veco": False, "writer": True}
     w = SimpleNamespace(backbone="writer")
     assert (
-        backbone_inputs.backbone_start(Job(config, w)) == {"start": "results/backbones/veco/model"}
-        and backbone_inputs.backbone_task_text(Job(config, w)) == []
+        backbone_inputs.backbone_start(Job(Plans(config), w)) == {"start": "results/backbones/veco/model"}
+        and backbone_inputs.backbone_task_text(Job(Plans(config), w)) == []
     )
 
 
@@ -281,19 +284,15 @@ def test_an_arms_own_backbone_knows_the_languages_that_the_arm_translates_zero_s
         update_config(raw, yaml.safe_load(Path(recipe).read_text(encoding="utf-8")))
     config = load(raw)
     asked = SimpleNamespace(backbone="manual-mbart")
-    assert "small-es-en" in users(config, "manual-mbart") and backbone_uses.languages_known(config, "manual-mbart") == [
-        "de",
-        "en",
-        "es",
-    ]
-    assert findings.used_backbones(config)["manual-mbart"] == ["de", "en", "es"]
-    assert "results/corpora/manual-es.es-en/train.es" in backbone_inputs.backbone_task_text(Job(config, asked))
-    assert "results/corpora/manual-es.es-en/test/pages.en" in backbone_inputs.backbone_held_out(Job(config, asked))
+    assert "small-es-en" in users(config, "manual-mbart")
+    assert backbone_uses.languages_known(Plans(config).backbones["manual-mbart"]) == ["de", "en", "es"]
+    assert "results/corpora/manual-es.es-en/train.es" in backbone_inputs.backbone_task_text(Job(Plans(config), asked))
+    assert "results/corpora/manual-es.es-en/test/pages.en" in backbone_inputs.backbone_held_out(Job(Plans(config), asked))
     raw["backbones"]["manual-mbart"]["small"]["text"] = {"de": "task", "en": "task"}
     with pytest.raises(InputError, match=r"backbones.manual-mbart.small.text: no text for 'es', which experiments.small-de-en needs"):
         load(raw)
     raw["run"]["zero_shot"] = False
-    assert backbone_uses.languages_known(load(raw), "manual-mbart") == ["de", "en"]
+    assert backbone_uses.languages_known(Plans(load(raw)).backbones["manual-mbart"]) == ["de", "en"]
 
 
 def test_a_published_model_need_not_know_what_it_translates_zero_shot():
@@ -303,11 +302,11 @@ def test_a_published_model_need_not_know_what_it_translates_zero_shot():
     config = load(raw)
     # no arm that starts from mBART-50 learns these, which it does not know; Table 2 has it translate them all the same
     rare = {"be", "bs", "eu", "ms"}
-    assert "ted-eu-en" in users(config, "mbart50") and not rare & {*backbone_uses.languages_known(config, "mbart50")}
-    assert rare <= {*backbone_uses.languages_known(config, "xlmr-large")}
+    known = {name: {*backbone_uses.languages_known(Plans(config).backbones[name])} for name in ("mbart50", "xlmr-large")}
+    assert "ted-eu-en" in users(config, "mbart50") and not rare & known["mbart50"] and rare <= known["xlmr-large"]
     wildcards = SimpleNamespace(experiment="ted-ten-en", testset="ted-eu-en@test")
-    assert arms.test_direction(Job(config, wildcards)) == ["eu", "en"] and arms.learnt_source(Job(config, wildcards)) == [
+    assert arms.test_direction(Job(Plans(config), wildcards)) == ["eu", "en"] and arms.learnt_source(Job(Plans(config), wildcards)) == [
         "--learnt-from",
         "de",
     ]
-    assert arms.learnt_source(Job(config, SimpleNamespace(experiment="ted-ten-en", testset="test"))) == []
+    assert arms.learnt_source(Job(Plans(config), SimpleNamespace(experiment="ted-ten-en", testset="test"))) == []

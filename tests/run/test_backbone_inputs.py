@@ -10,7 +10,7 @@ from configurations import DEFAULT
 from workflow_scripts.run import backbone_inputs, config, model_findings, resources
 from workflow_scripts.run.jobs import Job
 from workflow_scripts.stage import InputError
-from workflow_scripts.training.backbone import chain_of
+from workflow_scripts.tasks.plan import Plans
 
 
 def with_backbones(**blocks):
@@ -26,24 +26,25 @@ def with_backbones(**blocks):
 
 def test_a_chain_of_backbones_is_followed():
     loaded = config.load(with_backbones(more={"from": "bible"}, last={"from": "more", "objective": "denoising"}))
-    assert chain_of(loaded.backbones, "last") == ["last", "more", "bible"]
     jobs = {name: SimpleNamespace(backbone=name) for name in ("last", "more", "bible")}
-    assert [backbone_inputs.backbone_start(Job(loaded, job)).get("start") for job in jobs.values()] == [
+    assert [backbone_inputs.backbone_start(Job(Plans(loaded), job)).get("start") for job in jobs.values()] == [
         "results/backbones/more/model",
         "results/backbones/bible/model",
         None,
     ]
-    assert len({tuple(backbone_inputs.backbone_languages(Job(loaded, job))) for job in jobs.values()}) == 1
+    assert len({tuple(backbone_inputs.backbone_languages(Job(Plans(loaded), job))) for job in jobs.values()}) == 1
     assert all(
-        backbone_inputs.backbone_held_out(Job(loaded, job)) and backbone_inputs.backbone_text(Job(loaded, job)) for job in jobs.values()
+        backbone_inputs.backbone_held_out(Job(Plans(loaded), job)) and backbone_inputs.backbone_text(Job(Plans(loaded), job))
+        for job in jobs.values()
     )
-    assert [backbone_inputs.loaded_for(Job(loaded, job)) for job in jobs.values()] == ["", "--keep-head", "--keep-head"]
-    assert {phase.where for phase in resources.phases(loaded) if phase.rule == "backbone"} == {
+    assert [backbone_inputs.loaded_for(Job(Plans(loaded), job)) for job in jobs.values()] == ["", "--keep-head", "--keep-head"]
+    backbones = Plans(loaded).backbones
+    assert {phase.where for phase in resources.phases(Plans(loaded)) if phase.rule == "backbone"} == {
         "backbones.last.continued.training",
         "backbones.more.continued.training",
         "backbones.bible.small.training",
     }
-    assert model_findings.shape_of(loaded, "last") == model_findings.shape_of(loaded, "bible")
+    assert model_findings.shape_of(backbones["last"]) == model_findings.shape_of(backbones["bible"])
     # as the report reads it
     assert dataclasses.asdict(config.load(with_backbones(last={"from": "bible"})).backbones["last"])["from_"] == "bible"
 

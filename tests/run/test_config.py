@@ -20,7 +20,7 @@ from workflow_scripts.run.jobs import Job
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.crosslingual import switched_into
 from workflow_scripts.tasks.experiment import phase_training
-from workflow_scripts.tasks.plan import Plan, plans_of_run
+from workflow_scripts.tasks.plan import Plans
 
 
 def test_the_shipped_configuration_is_valid():
@@ -55,7 +55,7 @@ def test_configurations_of_the_version_before_load_and_mean_the_same(name):
         update_config(merged, yaml.safe_load((BEFORE / f"{name}.yaml").read_text(encoding="utf-8")))
     loaded = config.load(merged)
     assert loaded.run.experiments
-    for plan in plans_of_run(loaded):
+    for plan in Plans(loaded).of_run:
         backbone = loaded.backbones[plan.settings.backbone]
         assert (backbone.family, backbone.objective, backbone.from_) == (None, None, None)
         assert plan.settings.arms is None and plan.arms == loaded.run.arms
@@ -86,7 +86,7 @@ def test_the_papers_test_sets_of_two_languages_are_others_than_those_that_can_be
         update_config(merged, yaml.safe_load(Path(f"config/{name}.yaml").read_text(encoding="utf-8")))
     loaded = config.load(merged)
     for name in loaded.run.experiments:
-        study = configured(Path("results"), Plan(loaded, name))
+        study = configured(Path("results"), Plans(loaded).experiments[name])
         for number in loaded.experiments[name].published:
             if number.source in ("Zan et al., Table II", "Zan et al., Table III"):
                 testset = number.testset or "test"
@@ -106,10 +106,10 @@ def test_pairs_are_restored_from_the_table_of_examples():
     loaded = recipe("inference")
     for name, wanted in (("xnli", ("", "", "")), ("xnli-released", (".tsv", "--pairs", "--documents"))):
         w = SimpleNamespace(experiment=name, noise="codeswitch", arm="csr-10e", phase="pretext")
-        text = bridges.one_side(Job(loaded, w), "train")
+        text = bridges.one_side(Job(Plans(loaded), w), "train")
         assert text == f"results/labelled/xnli/train.en{wanted[0]}"
-        assert (bridges.pairs_flag(Job(loaded, w)), bridges.with_documents(Job(loaded, w))) == wanted[1:]
-    assert switched_into(Plan(loaded, "xnli-released")) == ["de", "es", "fr"]
+        assert (bridges.pairs_flag(Job(Plans(loaded), w)), bridges.with_documents(Job(Plans(loaded), w))) == wanted[1:]
+    assert switched_into(Plans(loaded).experiments["xnli-released"]) == ["de", "es", "fr"]
 
 
 def test_the_configuration_is_read_without_networks():
@@ -159,8 +159,8 @@ def test_what_a_pretext_phase_does_not_heed_is_not_among_its_settings():
 
 def test_the_task_chooses_the_kind_of_experiment(tmp_path):
     loaded = config.load(classified())
-    plan = Plan(loaded, "help-modules")
-    assert plan.task.answers == "labels" and Plan(loaded, "help-de-en").task.answers == "text"
+    plan = Plans(loaded).experiments["help-modules"]
+    assert plan.task.answers == "labels" and Plans(loaded).experiments["help-de-en"].task.answers == "text"
     assert switched_into(plan) == ["de"] and plan.arms == loaded.run.arms
     written = tmp_path / "configuration.json"
     written.write_text(config.dumped(loaded), encoding="utf-8")
@@ -171,8 +171,8 @@ def test_the_task_chooses_the_kind_of_experiment(tmp_path):
 def test_a_grid_of_a_head_has_numbers_where_yaml_has_strings():
     loaded = config.load(classified("experiments/help-modules/classification/learning_rate", ["1e-5", "3e-5"]))
     w = SimpleNamespace(experiment="help-modules", arm="finetune-10e.grid1", seed="1")
-    assert json.loads(arms.finetuning_settings(Job(loaded, w)))["classification"]["learning_rate"] == 3e-5
-    plan = Plan(loaded, "help-modules")
+    assert json.loads(arms.finetuning_settings(Job(Plans(loaded), w)))["classification"]["learning_rate"] == 3e-5
+    plan = Plans(loaded).experiments["help-modules"]
     assert all(trained.batch_tokens for trained in plan.task.phases(plan, loaded.run.arms))
 
 
@@ -185,12 +185,12 @@ def test_acquired_data_take_the_place_of_a_file():
     loaded = config.load(raw)
     assert loaded.corpora["help"].train.paths() == ["results/data/all.tsv.zst"]
     assert loaded.corpora["help"].train.columns == {"document": 1, "en": 2, "de": 3}
-    assert uses.data_used(loaded) == ["web", "muse", "all", "more"]
+    assert uses.data_used(Plans(loaded)) == ["web", "muse", "all", "more"]
     raw["experiments"]["help-de-en"]["representation"]["text"] = {"de": "results/data/cc.txt", "en": "en.txt"}
     with pytest.raises(InputError, match=r"representation.text: 'results/data/cc.txt' is not defined"):
         config.load(raw)
     raw["data"]["cc"] = {"url": "http://x/de.txt.xz", "lines": 1000}
-    assert "cc" in uses.data_used(config.load(raw))
+    assert "cc" in uses.data_used(Plans(config.load(raw)))
     raw["lexicons"]["unsupervised"]["gold"]["de-en"] = "results/data/muse.tsv"
     with pytest.raises(InputError, match=r"'results/data/muse.tsv' is not defined, did you mean 'results/data/muse.txt'"):
         config.load(raw)
@@ -210,9 +210,9 @@ def test_a_folder_without_a_ready_made_backbone_and_a_table_that_is_not_there_ar
     raw["analyses"]["inside"]["published"] = "config/nowhere.tsv"
     raw["run"] = {**raw["run"], "analyses": ["inside"]}
     loaded = config.load(raw)
-    missing = dict(uses.missing_files(loaded))
+    missing = dict(uses.missing_files(Plans(loaded)))
     assert missing["backbones.bible.small.ready"] == "resources/bible/ready.json"
-    assert "analyses.inside.published" in missing and "config/nowhere.tsv" in report_inputs.report_inputs(loaded)[0]
+    assert "analyses.inside.published" in missing and "config/nowhere.tsv" in report_inputs.report_inputs(Plans(loaded))[0]
 
 
 def test_text_that_an_analysis_alone_reads_is_missing_where_it_is_not_there():
@@ -220,14 +220,14 @@ def test_text_that_an_analysis_alone_reads_is_missing_where_it_is_not_there():
     raw["run"]["analyses"] = ["inside"]
     files = {part: {"files": {"de": f"{part}.de", "en": f"{part}.en"}} for part in ("train", "dev", "web")}
     raw["corpora"]["other"] = {"like": "help", "train": files["train"], "dev": files["dev"], "test": {"web": files["web"]}}
-    assert dict(uses.missing_files(config.load(raw))) == {"corpora.other.test.web": "web.en"}  # no job reads the other parts
+    assert dict(uses.missing_files(Plans(config.load(raw)))) == {"corpora.other.test.web": "web.en"}  # no job reads the other parts
     raw["corpora"]["other"]["test"]["web"] = {"held_out": 5}
-    assert dict(uses.missing_files(config.load(raw))) == {"corpora.other.train": "train.en"}
+    assert dict(uses.missing_files(Plans(config.load(raw)))) == {"corpora.other.train": "train.en"}
     raw = classified("analyses", {"inside": {"models": ["bible"], "corpus": "modules", "parallel": False, "stages": ["separability"]}})
     raw["run"] |= {"experiments": ["help-de-en"], "arms": ["finetune"], "analyses": ["inside"]}
     raw["arms"] |= DEFAULT["arms"]
     raw["labelled"]["modules"]["train"]["file"] = "nowhere.tsv"
-    assert "nowhere.tsv" in dict(uses.missing_files(config.load(raw))).values()
+    assert "nowhere.tsv" in dict(uses.missing_files(Plans(config.load(raw)))).values()
 
 
 def test_results_of_another_configuration_need_snakemakes_record(tmp_path):

@@ -7,7 +7,7 @@ from configurations import DEFAULT, changed, classified, summaries
 
 from workflow_scripts.run import config, findings
 from workflow_scripts.stage import InputError
-from workflow_scripts.tasks.plan import Plan
+from workflow_scripts.tasks.plan import Plans
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_lexicon_learnt_for_text_with_labels_is_checked():
         config.load(raw)
     raw["lexicons"]["wiktionary"] = {"corpus": "help", "mapping": {"mode": "identical"}}
     loaded = config.load(raw)
-    assert ("help", "wiktionary") in findings.used_lexicons(loaded) and "help" in findings.used_corpora(loaded)
+    assert ("help", "wiktionary") in findings.used_lexicons(Plans(loaded)) and "help" in findings.used_corpora(Plans(loaded))
 
 
 def test_experiments_with_other_arms_may_have_other_updates():
@@ -120,7 +120,7 @@ def test_experiments_with_other_arms_may_have_other_updates():
     raw["experiments"]["another"] = {**raw["experiments"]["help-de-en"], "arms": ["long"]}
     raw["run"]["experiments"] = ["help-de-en", "another"]
     loaded = config.load(raw)
-    assert [Plan(loaded, name).arms for name in raw["run"]["experiments"]] == [["finetune", "csr"], ["long"]]
+    assert [Plans(loaded).experiments[name].arms for name in raw["run"]["experiments"]] == [["finetune", "csr"], ["long"]]
     raw["experiments"]["another"]["arms"] = ["finetune", "long"]
     with pytest.raises(InputError, match=r"all arms of an experiment need the same number of updates .* of another"):
         config.load(raw)

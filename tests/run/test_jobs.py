@@ -10,10 +10,11 @@ from snakemake.iocontainers import Wildcards
 
 from workflow_scripts.run import config, jobs
 from workflow_scripts.stage import InputError
+from workflow_scripts.tasks.plan import Plans
 
 
 def test_all_that_a_rule_asks_is_answered_of_one_job():
-    job_of = jobs.jobs_of(config.load(DEFAULT))
+    job_of = jobs.jobs_of(Plans(config.load(DEFAULT)))
     first, again, other = (job_of(Wildcards(fromdict={"experiment": "help-de-en", "arm": arm})) for arm in ("csr", "csr", "mask"))
     assert first is again and first is not other and first.plan is other.plan
     with pytest.raises(InputError, match="did you mean 'csr'"):
@@ -21,10 +22,12 @@ def test_all_that_a_rule_asks_is_answered_of_one_job():
 
 
 def test_what_the_wildcards_name_is_found_once():
-    asked = jobs.Job(config.load(DEFAULT), SimpleNamespace(experiment="help-de-en", arm="csr.grid2", phase="pretext", backbone="bible"))
+    asked = jobs.Job(
+        Plans(config.load(DEFAULT)), SimpleNamespace(experiment="help-de-en", arm="csr.grid2", phase="pretext", backbone="bible")
+    )
     assert asked.plan is asked.plan and asked.plan.task.name == "translation" and asked.arm == "csr"
     assert asked.phase().data == "codeswitch"
-    assert asked.phase("finetune").data == "task" and asked.backbone.kind == "small"
+    assert asked.phase("finetune").data == "task" and asked.backbone.settings.kind == "small"
 
 
 @pytest.mark.parametrize(

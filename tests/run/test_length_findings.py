@@ -7,20 +7,28 @@ from looks import moses
 
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.run import config, length_findings
+from workflow_scripts.tasks.plan import Plans
 from workflow_scripts.training.settings import Training
 
 EXPERIMENT = "experiments/help-de-en/training"
 
 
+def demo(raw):
+    return Plans(config.load(raw)).experiments["help-de-en"]
+
+
+def long_rows(raw):
+    return length_findings.long_rows(demo(raw))
+
+
 def test_the_share_of_long_training_rows_is_told_with_the_way_out():
-    (short,) = length_findings.long_rows(config.load(DEFAULT))
+    (short,) = long_rows(DEFAULT)
     assert short.about == "experiments.help-de-en.training.max_length" and " of the first 2,000 rows (" in short.said
-    (long,) = length_findings.long_rows(config.load(changed(f"{EXPERIMENT}/max_length", 24)))
+    (long,) = long_rows(changed(f"{EXPERIMENT}/max_length", 24))
     assert long.verdict == "note" and "of the training text have a side of more than 24 pieces, and are left out" in long.said
     assert long.said.endswith("raise max_length, or set too_long: cut")
-    (cut,) = length_findings.long_rows(
-        config.load(changed(EXPERIMENT, {**DEFAULT["experiments"]["help-de-en"]["training"], "max_length": 24, "too_long": "cut"}))
-    )
+    training = {**DEFAULT["experiments"]["help-de-en"]["training"], "max_length": 24, "too_long": "cut"}
+    (cut,) = long_rows(changed(EXPERIMENT, training))
     assert cut.said.endswith("and are cut; raise max_length, or set too_long: leave_out")
 
 
@@ -41,7 +49,7 @@ def test_rows_that_the_model_has_no_positions_for_are_wrong():
 def test_an_arm_with_a_length_of_its_own_is_told_by_itself():
     raw = changed(f"{EXPERIMENT}/max_length", 200)
     raw["arms"]["finetune"][0]["training"] = {"max_length": 24}
-    found = {each.about: each for each in length_findings.long_rows(config.load(raw))}
+    found = {each.about: each for each in long_rows(raw)}
     assert [*found] == ["arms.finetune in help-de-en.training.max_length", "experiments.help-de-en.training.max_length"]
 
 
@@ -50,7 +58,7 @@ def test_texts_that_a_model_cannot_read_to_their_end_are_told(tmp_path):
     (tmp_path / "de").write_text(f"Ja.\n{german}\n")
     (tmp_path / "en").write_text("Yes.\nFile.\n")
     raw = changed("corpora/help/test/own", moses(tmp_path, "de", "en"))
-    (note,) = length_findings.long_sources(config.load(raw))
+    (note,) = length_findings.long_sources(demo(raw))
     assert len(load_codec("resources/backbones/bible").pieces([german], 9999)[0]) > 510
     assert note.about == "experiments.help-de-en: test set own" and note.verdict == "note"
     assert note.said.startswith("1 of 2 texts have more than the 512 pieces that bible reads; their ends are lost (text 2 is the first)")

@@ -12,6 +12,7 @@ from workflow_scripts.models.networks import save_model
 from workflow_scripts.models.tokenisation import load_tokenizer
 from workflow_scripts.run import config
 from workflow_scripts.run.prompt_findings import asked_models
+from workflow_scripts.tasks.plan import Plans
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +23,7 @@ def models(tmp_path_factory):
 
 
 def said(raw: dict) -> list[str]:
-    return [str(finding) for finding in asked_models(config.load(raw))]
+    return [str(finding) for finding in asked_models(Plans(config.load(raw)))]
 
 
 def translating(model: str, arms: dict, **experiment) -> dict:

@@ -3,11 +3,12 @@
 from configurations import changed
 
 from workflow_scripts.run import config, reading_findings
+from workflow_scripts.tasks.plan import Plans
 from workflow_scripts.text.files import read_lines
 
 
 def findings(raw):
-    return {finding.about: finding for finding in reading_findings.vocabularies(config.load(raw))}
+    return {finding.about: finding for finding in reading_findings.vocabularies(Plans(config.load(raw)))}
 
 
 def translation(folder, tmp_path, **parts):

@@ -8,6 +8,7 @@ from looks import found, moses
 from tiny_models import manual_pairs
 
 from workflow_scripts.run import config, labelled_findings, model_findings, text_findings
+from workflow_scripts.tasks.plan import Plans
 from workflow_scripts.text.parallel import Pair, Source
 
 ROOT = Path(__file__).parents[2]
@@ -25,23 +26,23 @@ def test_text_for_retrieval_whose_sides_are_swapped_is_found(folder):
 def test_files_for_another_reader_are_noted(tmp_path):
     raw = changed("corpora/help/dev", {"file": str(tmp_path / "dev.tsv"), "columns": {"de": 1, "en": 2}})
     (tmp_path / "dev.tsv").write_text('"Eine Zeile"\t"A line"\n' * 20)
-    notes = [str(finding) for finding in text_findings.corpora(config.load(raw)) if finding.about == "corpora.help.dev"]
+    notes = [str(finding) for finding in text_findings.corpora(Plans(config.load(raw))) if finding.about == "corpora.help.dev"]
     assert len(notes) == 2 and notes[1].startswith("note") and "in quotation marks, which are read as text; set `quoted: true`" in notes[1]
     (tmp_path / "dev.tsv").write_bytes(b"Eine Zeile\tA line\r" * 20)
-    notes = [str(finding) for finding in text_findings.corpora(config.load(raw)) if finding.about == "corpora.help.dev"]
+    notes = [str(finding) for finding in text_findings.corpora(Plans(config.load(raw))) if finding.about == "corpora.help.dev"]
     assert any("its lines end in \\r alone" in note for note in notes)
     (tmp_path / "dev.tsv").write_bytes(b"Eine Zeile\tA line\n" * 2)
-    notes = [str(finding) for finding in text_findings.corpora(config.load(raw)) if finding.about == "corpora.help.dev"]
+    notes = [str(finding) for finding in text_findings.corpora(Plans(config.load(raw))) if finding.about == "corpora.help.dev"]
     assert any("has 2 line(s); if these should be more" in note for note in notes)
     (tmp_path / "dev.tsv").write_text("German\tEN\n" + "<p>Eine <B class='x'>Zeile\t1 < 2 <s> a > b\n" * 20)
-    notes = [str(finding) for finding in text_findings.corpora(config.load(raw)) if finding.about == "corpora.help.dev"]
+    notes = [str(finding) for finding in text_findings.corpora(Plans(config.load(raw))) if finding.about == "corpora.help.dev"]
     assert (
         len(notes) == 3
         and "line 1 looks like a header, 'German' and 'EN', and is read as a pair; set `header: true`, or delete it" in notes[1]
     )
     assert '48% of the sentences have HTML tags, as in "<p>Eine' in notes[2]
     (tmp_path / "dev.tsv").write_text("Das ist&apos;s hier\tIt &apos;s here\n" * 20)
-    notes = [str(finding) for finding in text_findings.corpora(config.load(raw)) if finding.about == "corpora.help.dev"]
+    notes = [str(finding) for finding in text_findings.corpora(Plans(config.load(raw))) if finding.about == "corpora.help.dev"]
     assert any("100% of the sentences have HTML entities, as in 'Das ist&apos;s hier'; set `unescape: true`" in note for note in notes)
 
 
@@ -50,7 +51,7 @@ def test_a_tab_inside_a_text_of_a_table_is_noted(tmp_path):
     lines = ["Eine Zeile\tA line\n"] * 20
     for line, wanted in (("Eine\tZeile\tA line\n", ["line 12 has 3 columns, most lines 2"]), ("\n", [])):
         (tmp_path / "dev.tsv").write_text("".join([*lines[:11], line, *lines[:9]]))
-        found = text_findings.corpora(config.load(changed("corpora/help/dev", dev)))
+        found = text_findings.corpora(Plans(config.load(changed("corpora/help/dev", dev))))
         notes = [finding.said.partition(";")[0] for finding in found if finding.about == "corpora.help.dev" and finding.verdict == "note"]
         assert notes == wanted
 
@@ -77,7 +78,7 @@ def test_text_in_a_third_language_is_told():
     raw["experiments"]["help-de-en"]["source"] = "nl"
     raw["backbones"]["bible"]["small"]["text"]["nl"] = "task"
     raw["lexicons"]["unsupervised"]["gold"] = {}
-    read, *notes = [finding for finding in text_findings.corpora(config.load(raw)) if finding.about == "corpora.help.train"]
+    read, *notes = [finding for finding in text_findings.corpora(Plans(config.load(raw))) if finding.about == "corpora.help.train"]
     assert read.verdict == "ok" and [(note.verdict, note.said.partition(";")[0]) for note in notes] == [
         ("note", "the Dutch text reads as German")
     ]
@@ -85,30 +86,31 @@ def test_text_in_a_third_language_is_told():
 
 def test_other_text_in_another_language_is_told():
     raw = changed("backbones/bible/small/text/de", "resources/bible/en.txt.xz")
-    notes = [finding for finding in model_findings.backbones(config.load(raw)) if "reads as" in finding.said]
+    found = model_findings.of_backbone(Plans(config.load(raw)).backbones["bible"])
+    notes = [finding for finding in found if "reads as" in finding.said]
     assert [(note.verdict, note.about) for note in notes] == [("note", "backbones.bible.small.text.de")]
     assert notes[0].said.startswith("the German text reads as English")
     checked = config.load(classified())
-    assert not [finding for finding in labelled_findings.labelled(checked) if "reads as" in finding.said]
+    assert not [finding for finding in labelled_findings.labelled(Plans(checked)) if "reads as" in finding.said]
     checked.labelled["modules"].test["de"].language = "nl"
-    told = [finding.about for finding in labelled_findings.labelled(checked) if "the Dutch text reads as German" in finding.said]
+    told = [finding.about for finding in labelled_findings.labelled(Plans(checked)) if "the Dutch text reads as German" in finding.said]
     assert told == ["labelled.modules.test.de"]
 
 
 def test_the_text_of_an_analysis_that_is_run_is_looked_at(folder):
     raw = changed("analyses", {"own": {"models": ["bible"], "text": {"de": str(folder / "de"), "en": str(folder / "blank")}}})
-    assert not list(text_findings.analysed(config.load(raw)))
+    assert not list(text_findings.analysed(Plans(config.load(raw))))
     raw["run"]["analyses"] = ["own"]
-    good, bad = map(str, text_findings.analysed(config.load(raw)))
+    good, bad = map(str, text_findings.analysed(Plans(config.load(raw))))
     assert good.startswith("ok ") and bad.startswith("WRONG") and "analyses.own.text.en" in bad and "blank: has no text" in bad
     raw["analyses"]["own"]["text"]["en"] = str(folder / "short.en")
-    *_, sizes = map(str, text_findings.analysed(config.load(raw)))
+    *_, sizes = map(str, text_findings.analysed(Plans(config.load(raw))))
     assert sizes.startswith("WRONG") and "short.en has 299 lines; give translations line by line, or set `parallel: false`" in sizes
     # of a corpus that no experiment has, its test set alone
     raw["analyses"]["own"] = {"models": ["bible"], "corpus": "other"}
     raw["corpora"]["other"] = {"like": "help", "train": moses(folder, "de", "nowhere"), "test": {"web": moses(folder, "de", "blank")}}
     assert found(raw, "corpora.other.test.web").startswith("WRONG")
-    assert not [one for one in text_findings.corpora(config.load(raw)) if one.about == "corpora.other.train"]
+    assert not [one for one in text_findings.corpora(Plans(config.load(raw))) if one.about == "corpora.other.train"]
 
 
 def test_text_that_an_analysis_or_a_distance_reads_in_another_language_is_told():
@@ -116,9 +118,10 @@ def test_text_that_an_analysis_or_a_distance_reads_in_another_language_is_told()
     raw = changed("analyses", {"own": {"models": ["bible"], "text": files, "stages": ["separability"]}})
     raw["run"]["analyses"] = ["own"]
     raw["experiments"]["help-de-en"]["representation"]["text"] = files
-    checked = config.load(raw)
-    for look, about in ((text_findings.analysed, "analyses.own"), (text_findings.unaligned, "experiments.help-de-en.representation")):
-        (note,) = (each for each in look(checked) if each.verdict == "note")
+    plans = Plans(config.load(raw))
+    distance = text_findings.unaligned(plans.experiments["help-de-en"])
+    for found_there, about in ((text_findings.analysed(plans), "analyses.own"), (distance, "experiments.help-de-en.representation")):
+        (note,) = (each for each in found_there if each.verdict == "note")
         assert note.about == f"{about}.text.de" and note.said.startswith("the German text reads as English")
 
 
@@ -133,7 +136,7 @@ def test_a_header_of_text_for_retrieval_and_sides_that_are_one_language_are_told
     for name, header in (("right", False), ("right", True), ("wrong", True)):
         test = {"file": str(tmp_path / name), "columns": {"de": 1, "en": 2}, "languages": ["de", "en"], "header": header}
         raw["aligned"] = {"pairs": {"test": {"own": test}}}
-        said[name, header] = [each.said for each in text_findings.retrieval_text(config.load(raw)) if each.verdict == "note"]
+        said[name, header] = [each.said for each in text_findings.retrieval_text(Plans(config.load(raw))) if each.verdict == "note"]
     (note,) = said["right", False]
     assert note == "line 1 looks like a header, 'Source' and 'English', and is read as a pair; set `header: true`, or delete it"
     assert said["right", True] == [] and said["wrong", True][0].startswith("the German text reads as English")
@@ -145,7 +148,7 @@ def test_a_model_that_was_cut_down_to_other_text_is_noted(folder):
     for read, notes in (({"text": text}, 1), ({"corpus": "help"}, 0)):
         raw["analyses"] = {"inside": {"models": ["bible"], "stages": ["separability"], **read}}
         raw["run"] |= {"analyses": ["inside"]}
-        told = [str(one) for one in text_findings.analysed(config.load(raw)) if one.verdict == "note"]
+        told = [str(one) for one in text_findings.analysed(Plans(config.load(raw))) if one.verdict == "note"]
         assert len(told) == notes and all("bible (trim: true) has the pieces of the experiments' text alone" in line for line in told)
 
 
@@ -169,7 +172,7 @@ def test_data_that_are_neither_there_nor_reachable_are_found(tmp_path, monkeypat
     hub = changed("corpora/help/train", {"data": "hub", "columns": {"de": "translation.de", "en": "translation.en"}})
     hub["data"] = {"hub": {"huggingface": {"dataset": "some/body", "config": "de-en", "split": "train"}}}
     assert "run `hf download some/body --repo-type dataset --revision refs/convert/parquet --include " in found(hub, "data.hub")
-    said = [str(finding) for part in (text_findings.data, text_findings.corpora) for finding in part(config.load(raw))]
+    said = [str(finding) for part in (text_findings.data, text_findings.corpora) for finding in part(Plans(config.load(raw)))]
     assert len(said) == 1  # nothing of the data that no corpus reads, and of the text that is not there yet
     place.parent.mkdir(parents=True)
     place.touch()
@@ -196,7 +199,7 @@ def looks_at(path: Path, languages: tuple[str, str] = ("de", "en"), **settings) 
     """What is said of a file as the demo's dev set, in these languages."""
     checked = config.load(changed("corpora/help/dev", {"file": str(path), **settings}))
     checked.corpora["help"] = replace(checked.corpora["help"], languages=languages)
-    return [f"{each.verdict}: {each.said}" for each in text_findings.corpora(checked) if each.about == "corpora.help.dev"]
+    return [f"{each.verdict}: {each.said}" for each in text_findings.corpora(Plans(checked)) if each.about == "corpora.help.dev"]
 
 
 def test_what_files_hold_besides_is_noted():

@@ -10,6 +10,7 @@ from workflow_scripts.run import report_inputs, transfer_comparisons
 from workflow_scripts.run.config import load
 from workflow_scripts.run.jobs import Job
 from workflow_scripts.stage import InputError
+from workflow_scripts.tasks.plan import Plans
 
 
 def study(*more, **changes):
@@ -25,43 +26,44 @@ def study(*more, **changes):
 
 def test_models_are_compared_task_by_task_with_the_base_first():
     config = study(run={"transfer": "xlmr-small"})
-    found = transfer_comparisons.comparisons(config)
-    assert [group["xlmr-small"] for group in found] == [f"small-{task}-xlmr-small" for task in ("pos", "ner", "topics")]
+    plans = Plans(config)
+    found = transfer_comparisons.comparisons(plans)
+    assert [group["xlmr-small"].name for group in found] == [f"small-{task}-xlmr-small" for task in ("pos", "ner", "topics")]
     assert all(list(group)[:2] == ["xlmr-small", "mbart-small"] and len(group) == 7 for group in found)
-    assert next(iter(transfer_comparisons.retrievals(config)["small-retrieval"])) == "xlmr-small"
+    assert next(iter(transfer_comparisons.retrievals(plans)[plans.experiments["small-retrieval"]])) == "xlmr-small"
     asked = SimpleNamespace(experiment="small-topics-xlmr-small")
-    assert transfer_comparisons.names(Job(config, asked))[0] == "xlmr-small"
+    assert transfer_comparisons.names(Job(Plans(config), asked))[0] == "xlmr-small"
     # by model, then by seed
     first = "results/runs/small-topics-xlmr-small/finetune-5e"
-    assert transfer_comparisons.folders(Job(config, asked))[2:4] == [
+    assert transfer_comparisons.folders(Job(Plans(config), asked))[2:4] == [
         f"{first}/seed3/predictions",
         "results/runs/small-topics-mbart-small/finetune-5e/seed1/predictions",
     ]
-    assert f"{first.rpartition('/')[0]}/transfer.json" in transfer_comparisons.results(config)
-    assert report_inputs.report_tables(config) == ["results/comparisons.tsv", "results/transfer.tsv", "results/analyses.tsv"]
+    assert f"{first.rpartition('/')[0]}/transfer.json" in transfer_comparisons.results(Plans(config))
+    assert report_inputs.report_tables(config.run) == ["results/comparisons.tsv", "results/transfer.tsv", "results/analyses.tsv"]
 
 
 def test_experiments_that_write_are_not_compared():
     run = {"experiments": ["small-pos-*", "one", "other"], "arms": ["finetune-12e", "finetune"], "transfer": "xlmr-small"}
     one = {"like": "questions", "arms": ["finetune"]}
     config = study("config/questions.yaml", run=run, one=one, other=one)
-    assert [group["xlmr-small"] for group in transfer_comparisons.comparisons(config)] == ["small-pos-xlmr-small"]
+    assert [group["xlmr-small"].name for group in transfer_comparisons.comparisons(Plans(config))] == ["small-pos-xlmr-small"]
 
 
 def test_a_model_of_an_arm_is_not_compared_by_its_backbone():
     models = {"base": {"backbone": "mbart-small"}, "tuned": {"experiment": "small-topics-mbart-small", "arm": "finetune-5e"}}
     config = study(**{"small-retrieval": {"task": "retrieval", "corpus": "small-sentences", "models": models}})
-    assert transfer_comparisons.retrievals(config) == {} and transfer_comparisons.comparisons(config)
+    assert transfer_comparisons.retrievals(Plans(config)) == {} and transfer_comparisons.comparisons(Plans(config))
 
 
 def test_nothing_is_compared_unless_asked_for():
     config = study(run={"transfer": None, "analyses": []})
     assert (
-        transfer_comparisons.comparisons(config) == []
-        and transfer_comparisons.retrievals(config) == {}
-        and transfer_comparisons.results(config) == []
+        transfer_comparisons.comparisons(Plans(config)) == []
+        and transfer_comparisons.retrievals(Plans(config)) == {}
+        and transfer_comparisons.results(Plans(config)) == []
     )
-    assert report_inputs.report_tables(config) == ["results/comparisons.tsv"]
+    assert report_inputs.report_tables(config.run) == ["results/comparisons.tsv"]
 
 
 @pytest.mark.parametrize(

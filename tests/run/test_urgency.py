@@ -8,7 +8,7 @@ from configurations import changed
 from workflow_scripts.run import urgency
 from workflow_scripts.run.config import load
 from workflow_scripts.run.jobs import Job
-from workflow_scripts.tasks.plan import Plan
+from workflow_scripts.tasks.plan import Plans
 
 
 def run(**changes):
@@ -34,7 +34,7 @@ def job(**wildcards):
     ],
 )
 def test_the_first_answer_needs_the_baseline_and_an_arm_that_is_no_control(arms, first):
-    assert urgency.first_arms(Plan(run(arms=arms), "help-de-en")) == first
+    assert urgency.first_arms(Plans(run(arms=arms)).experiments["help-de-en"]) == first
 
 
 def test_an_experiment_that_only_trains_what_others_start_from_has_no_answer():
@@ -44,23 +44,25 @@ def test_an_experiment_that_only_trains_what_others_start_from_has_no_answer():
     raw["experiments"] |= {"after": {"like": "help-de-en", "backbone": "restored", "arms": ["finetune"]}}
     raw["experiments"]["help-de-en"]["arms"] = ["csr"]
     config = load(raw)
-    assert urgency.first_arms(Plan(config, "help-de-en")) == [] and urgency.first_arms(Plan(config, "after")) == ["finetune"]
-    assert urgency.of_training(Job(config, job(arm="csr"))) == urgency.TRAINING
+    assert urgency.first_arms(Plans(config).experiments["help-de-en"]) == [] and urgency.first_arms(Plans(config).experiments["after"]) == [
+        "finetune"
+    ]
+    assert urgency.of_training(Job(Plans(config), job(arm="csr"))) == urgency.TRAINING
 
 
 def test_they_go_before_the_controls_and_the_first_seed_before_the_others():
     config = run()
     of = {
-        (arm, seed): urgency.of_training(Job(config, SimpleNamespace(experiment="help-de-en", arm=arm, seed=seed)))
+        (arm, seed): urgency.of_training(Job(Plans(config), SimpleNamespace(experiment="help-de-en", arm=arm, seed=seed)))
         for arm in ("finetune", "csr", "csr.grid1", "mask", "random")
         for seed in ("1", "2")
     }
     assert of["finetune", "1"] == of["csr", "1"] == of["csr.grid1", "1"] > of["finetune", "2"] == of["csr", "2"]
     assert of["csr", "2"] > of["mask", "1"] == of["random", "2"] == urgency.TRAINING
-    scores = [urgency.of_score(Job(config, job(arm=arm))) for arm in ("csr", "mask", "trivial")]
+    scores = [urgency.of_score(Job(Plans(config), job(arm=arm))) for arm in ("csr", "mask", "trivial")]
     assert scores[0] > urgency.TRAINING > scores[1] == scores[2] == urgency.MEASURING
     assert (
-        urgency.of_noise(Job(config, job(noise="codeswitch"))) == of["csr", "1"]
-        and urgency.of_noise(Job(config, job(noise="mask"))) == urgency.TRAINING
+        urgency.of_noise(Job(Plans(config), job(noise="codeswitch"))) == of["csr", "1"]
+        and urgency.of_noise(Job(Plans(config), job(noise="mask"))) == urgency.TRAINING
     )
     assert of["csr", "1"] < urgency.SHARED

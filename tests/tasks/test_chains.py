@@ -17,6 +17,7 @@ from workflow_scripts.run import arms, bridges, jobs
 from workflow_scripts.run.config import dumped, load, read
 from workflow_scripts.run.jobs import Job
 from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.tasks.plan import Plans
 from workflow_scripts.training.choice import chosen_for, main
 
 CHAIN = [{"data": "mask", "updates": 700}, {"data": "codeswitch", "updates": 2100}, {"data": "task", "updates": 1400}]
@@ -43,7 +44,7 @@ def test_phases_are_numbered_where_there_are_several(before):
     assert names == (
         [["finetune"], ["pretext", "finetune"]][before] if before < 2 else [*(f"{i + 1}-{n}" for i, n in enumerate(noises)), "finetune"]
     )
-    assert [Job(config, of(name)).phase().data for name in names] == [*noises, "task"]
+    assert [Job(Plans(config), of(name)).phase().data for name in names] == [*noises, "task"]
 
 
 def test_a_noise_may_stand_twice():
@@ -51,7 +52,7 @@ def test_a_noise_may_stand_twice():
     assert [phase.name for phase in config.arms["chain"]] == ["1-mask", "2-mask", "finetune"]
     assert {phase.noised for phase in config.arms["chain"][:2]} == {"mask"}
     batch = config.experiments["help-de-en"].training.batch_tokens
-    assert bridges.tokens(Job(config, of("1-mask", noise="mask"))) == 100 * batch
+    assert bridges.tokens(Job(Plans(config), of("1-mask", noise="mask"))) == 100 * batch
 
 
 def test_each_phase_starts_from_the_one_before(tmp_path):
@@ -59,10 +60,10 @@ def test_each_phase_starts_from_the_one_before(tmp_path):
     (tmp_path / "configuration.json").write_text(dumped(config), encoding="utf-8")
     for each in (config, read(tmp_path / "configuration.json")):
         run = "results/runs/help-de-en/chain/seed1"
-        backbone = arms.phase_start(Job(each, of("finetune", "finetune")))
-        starts = [arms.phase_start(Job(each, of(name))) for name in ("1-mask", "2-codeswitch", "finetune")]
+        backbone = arms.phase_start(Job(Plans(each), of("finetune", "finetune")))
+        starts = [arms.phase_start(Job(Plans(each), of(name))) for name in ("1-mask", "2-codeswitch", "finetune")]
         assert "backbones" in backbone and starts == [backbone, f"{run}/1-mask/model", f"{run}/2-codeswitch/model"]
-        assert bridges.text(Job(each, of("2-codeswitch")))["noised"].endswith("/help-de-en/codeswitch/seed1")
+        assert bridges.text(Job(Plans(each), of("2-codeswitch")))["noised"].endswith("/help-de-en/codeswitch/seed1")
 
 
 @pytest.mark.parametrize("place", [0, 1, 2])
@@ -79,7 +80,7 @@ def test_no_later_phase_begins_anew(place):
     phases = [dict(phase) for phase in CHAIN]
     phases[0]["start"] = "scratch"
     config = load(chained(*phases))
-    assert arms.from_scratch(Job(config, of("1-mask"))) and not arms.from_scratch(Job(config, of("2-codeswitch")))
+    assert arms.from_scratch(Job(Plans(config), of("1-mask"))) and not arms.from_scratch(Job(Plans(config), of("2-codeswitch")))
     phases[place]["start"] = "scratch"
     with pytest.raises(InputError, match=r"arms.chain.start: .* would begin anew, without what the phase before it has learnt"):
         load(chained(*phases))
@@ -109,12 +110,14 @@ def test_points_that_differ_in_later_phases_share_those_before():
     raw = chained(*phases)
     raw["experiments"]["help-de-en"]["training"] = {**raw["experiments"]["help-de-en"].get("training", {}), "learning_rate": [1e-4, 5e-4]}
     config = load(raw)
-    starts = {(name, n): arms.phase_start(Job(config, of(name, f"chain.grid{n}"))) for name in ("2-codeswitch", "finetune") for n in (0, 1)}
+    starts = {
+        (name, n): arms.phase_start(Job(Plans(config), of(name, f"chain.grid{n}"))) for name in ("2-codeswitch", "finetune") for n in (0, 1)
+    }
     run = "results/runs/help-de-en/chain.grid{}/seed1"
     assert starts["2-codeswitch", 0] == starts["2-codeswitch", 1] == f"{run.format(0)}/1-mask/model"
     assert [starts["finetune", n] for n in (0, 1)] == [f"{run.format(n)}/2-codeswitch/model" for n in (0, 1)]
     # the arm itself goes on from its own
-    assert arms.phase_start(Job(config, of("2-codeswitch"))) == "results/runs/help-de-en/chain/seed1/1-mask/model"
+    assert arms.phase_start(Job(Plans(config), of("2-codeswitch"))) == "results/runs/help-de-en/chain/seed1/1-mask/model"
 
 
 def put(path, **content):

@@ -15,9 +15,8 @@ from workflow_scripts.run import arms, bridges
 from workflow_scripts.run.config import load
 from workflow_scripts.run.jobs import Job
 from workflow_scripts.stage import InputError
-from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.tasks.generation import decode, sides, training_text
-from workflow_scripts.tasks.plan import Plan
+from workflow_scripts.tasks.plan import Plans
 from workflow_scripts.text.files import read_lines
 
 
@@ -79,19 +78,20 @@ def test_texts_and_targets_are_written_line_by_line(tmp_path):
 def test_each_test_set_has_its_own_languages():
     config = load(raw())
     asked = SimpleNamespace(experiment="questions", testset="de", items=lambda: [("experiment", "questions"), ("testset", "de")])
-    assert arms.trained_direction(Job(config, asked)) == ["en", "en"] and arms.test_direction(Job(config, asked)) == ["de", "de"]
-    assert arms.target(Job(config, asked)) == "de"
-    assert arms.test_text(Job(config, asked), 1) == "results/labelled/squad-questions/test/de.de-de.target.de"
-    assert arms.tested_directions(Job(config, asked), 0) == ["en", "de"]
+    assert arms.trained_direction(Job(Plans(config), asked)) == ["en", "en"] and arms.test_direction(Job(Plans(config), asked)) == [
+        "de",
+        "de",
+    ]
+    assert arms.target(Job(Plans(config), asked)) == "de"
+    assert arms.test_text(Job(Plans(config), asked), 1) == "results/labelled/squad-questions/test/de.de-de.target.de"
+    assert arms.tested_directions(Job(Plans(config), asked), 0) == ["en", "de"]
     told = SimpleNamespace(experiment="stories-de", testset="de", items=lambda: [("experiment", "stories-de")])
-    assert arms.trained_direction(Job(config, told)) == arms.test_direction(Job(config, told)) == ["en", "de"]
-    assert arms.target(Job(config, told)) == "de" and arms.direction(Job(config, told)) == ["en"]
-    for name in config.run.experiments:
-        task = task_of(config.experiments[name])
-        assert task.languages(Plan(config, name)) == ["en", "de"] and task.answers == "text" and task.text == "labelled"
-        assert {path.rpartition(".")[2] for path in task.training_text(Plan(config, name))} == (
-            {"en"} if name == "questions" else {"en", "de"}
-        )
+    assert arms.trained_direction(Job(Plans(config), told)) == arms.test_direction(Job(Plans(config), told)) == ["en", "de"]
+    assert arms.target(Job(Plans(config), told)) == "de" and arms.direction(Job(Plans(config), told)) == ["en"]
+    for plan in Plans(config).of_run:
+        assert plan.languages == ["en", "de"] and plan.task.answers == "text" and plan.task.text == "labelled"
+        read = {path.rpartition(".")[2] for path in plan.task.training_text(plan)}
+        assert read == ({"en"} if plan.name == "questions" else {"en", "de"})
     settings = config.experiments["questions"]
     assert (
         settings.scores.metrics == ["BLEU", "ROUGE-L", "METEOR"] and settings.scores.lowercase and settings.training.dev_metric == "ROUGE-L"
@@ -114,21 +114,21 @@ def test_a_phase_may_learn_from_translations_of_texts_and_targets(by, target):
     code = "en" if target else "de"
     part = f"results/labelled/squad-questions/{'translated' if by else 'translations'}/de.de-{code}"
     w = SimpleNamespace(experiment="questions", arm="all", seed="1")
-    assert arms.more_text(Job(config, w)) == {"more_sources": [f"{part}.source.de"], "more_targets": [f"{part}.target.{code}"]}
-    assert arms.task_flags(Job(config, w)) == ["--more-languages", "de", "--more-target-languages", code]
-    assert f"{part}.source.de" in training_text(Plan(config, "questions"))
+    assert arms.more_text(Job(Plans(config), w)) == {"more_sources": [f"{part}.source.de"], "more_targets": [f"{part}.target.{code}"]}
+    assert arms.task_flags(Job(Plans(config), w)) == ["--more-languages", "de", "--more-target-languages", code]
+    assert f"{part}.source.de" in training_text(Plans(config).experiments["questions"])
     w.arm = "finetune"
-    assert arms.more_text(Job(config, w)) == {} and arms.task_flags(Job(config, w)) == []
+    assert arms.more_text(Job(Plans(config), w)) == {} and arms.task_flags(Job(Plans(config), w)) == []
 
 
 def test_words_are_switched_by_a_lexicon_that_is_learnt_elsewhere():
     given = raw()
     given["lexicons"]["wiktionary"] = {"corpus": "help", "mapping": {"mode": "unsupervised"}}
     config = load(given)
-    folders = Plan(config, "questions").task.lexicons(Plan(config, "questions"))
+    folders = Plans(config).experiments["questions"].task.lexicons(Plans(config).experiments["questions"])
     assert folders == ["results/lexicons/help.de-en/wiktionary"]
     asked = SimpleNamespace(experiment="questions", noise="codeswitch")
-    assert bridges.given_lexicon(Job(config, asked)) == ["results/lexicons/help.de-en/wiktionary/en-de.tsv"]
+    assert bridges.given_lexicon(Job(Plans(config), asked)) == ["results/lexicons/help.de-en/wiktionary/en-de.tsv"]
 
 
 TEXT = "labelled/squad-questions"

@@ -12,7 +12,7 @@ from workflow_scripts.run.config import load
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import retrieval
 from workflow_scripts.tasks.neighbours import Retrieval
-from workflow_scripts.tasks.plan import Plan
+from workflow_scripts.tasks.plan import Plans
 from workflow_scripts.text.aligned import AlignedSource, main
 
 FAMILIES = ["mbart", "mbart50", "nllb", "bert", "xlm-roberta"]
@@ -160,7 +160,7 @@ def test_a_model_of_an_arm_starts_from_the_arms_backbone():
     raw = {"experiment": "help-de-en", "arm": "csr"}
     config = configuration(run__experiments=["help-de-en", "translations"], **{MODELS: {"a": raw, "b": {"backbone": "bible-apart"}}})
     config.arms["csr"][0].backbone = "bible-both"
-    assert Plan(config, "translations").backbones == ["bible-both", "bible-apart"]
+    assert [backbone.name for backbone in Plans(config).experiments["translations"].backbones] == ["bible-both", "bible-apart"]
 
 
 def test_an_experiment_without_training_has_models_instead_of_arms():
@@ -168,11 +168,11 @@ def test_an_experiment_without_training_has_models_instead_of_arms():
     task = retrieval.RETRIEVAL
     assert (
         task.length == "none"
-        and not list(task.phases(Plan(config, "translations"), []))
-        and not task.training_text(Plan(config, "translations"))
+        and not list(task.phases(Plans(config).experiments["translations"], []))
+        and not task.training_text(Plans(config).experiments["translations"])
     )
-    assert task.languages(Plan(config, "translations")) == ["de", "en"]
-    results = task.results(Plan(config, "translations"))
+    assert task.languages(Plans(config).experiments["translations"]) == ["de", "en"]
+    results = task.results(Plans(config).experiments["translations"])
     assert {f"results/runs/translations/{arm}/seed1/predictions" for arm in ("apart", "both")} <= results
 
 
@@ -180,15 +180,15 @@ def test_a_backbone_is_measured_once_and_an_arm_with_each_seed():
     run = {"experiments": ["translations", "help-de-en"], "arms": ["finetune", "csr"], "seeds": [1, 2]}
     models = {"plain": {"backbone": "bible-apart"}, "csr": {"experiment": "help-de-en", "arm": "csr", "phase": "pretext"}}
     config = configuration(run=run, **{MODELS: models})
-    results = retrieval.RETRIEVAL.results(Plan(config, "translations"))
+    results = retrieval.RETRIEVAL.results(Plans(config).experiments["translations"])
     found = {path.removeprefix("results/runs/translations/") for path in results if path.endswith("predictions")}
     assert found == {"plain/seed1/predictions", "csr/seed1/predictions", "csr/seed2/predictions"}
-    assert retrieval.model_folder(Plan(config, "translations"), "csr", 2) == "results/runs/help-de-en/csr/seed2/pretext/model"
-    assert retrieval.model_folder(Plan(config, "translations"), "plain", 2) == "results/backbones/bible-apart/model"
+    assert retrieval.model_folder(Plans(config).experiments["translations"], "csr", 2) == "results/runs/help-de-en/csr/seed2/pretext/model"
+    assert retrieval.model_folder(Plans(config).experiments["translations"], "plain", 2) == "results/backbones/bible-apart/model"
     config.experiments["help-de-en"].seeds = 1  # what was not trained is not measured
-    assert "results/runs/translations/csr/seed2/predictions" not in retrieval.RETRIEVAL.results(Plan(config, "translations"))
+    assert "results/runs/translations/csr/seed2/predictions" not in retrieval.RETRIEVAL.results(Plans(config).experiments["translations"])
     config.experiments["help-de-en"].seeds = [2]
-    found = retrieval.RETRIEVAL.results(Plan(config, "translations"))
+    found = retrieval.RETRIEVAL.results(Plans(config).experiments["translations"])
     assert {path.split("/")[4] for path in found if path.endswith("predictions")} == {"seed2"}
     config.experiments["help-de-en"].seeds = [3]
-    assert any("no seed in common" in problem for problem in retrieval.problems(Plan(config, "translations")))
+    assert any("no seed in common" in problem for problem in retrieval.problems(Plans(config).experiments["translations"]))

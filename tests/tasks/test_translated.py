@@ -13,6 +13,7 @@ from workflow_scripts.run.config import load
 from workflow_scripts.run.jobs import Job
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import translated as translated_stage
+from workflow_scripts.tasks.plan import Plans
 from workflow_scripts.tasks.translated import joined, main, passage_in_parts, translated, without_the_marks
 from workflow_scripts.text.examples import Example, read_any, read_table
 from workflow_scripts.text.labelled_source import LabelledSource
@@ -155,7 +156,7 @@ def test_a_pair_is_translated_and_its_label_kept_as_the_rule_calls_it(tmp_path, 
     table = tmp_path / "train.tsv"
     table.write_text("a\tOne thing.\tAnother.\n", "utf-8")
     config = load({"corpora": {}, "lexicons": {}, **content({"backbone": "translator"})})
-    assert text_inputs.translated_targets(Job(config, SimpleNamespace(labelled="topics", name="de"))) == ""
+    assert text_inputs.translated_targets(Job(Plans(config), SimpleNamespace(labelled="topics", name="de"))) == ""
     main(small_model(tmp_path), table, *outputs, unit="text", languages=("en", "de"))
     assert read_table(outputs[0]) == [Example("a", "ONE THING.", "ANOTHER.", line=1)]
     # what a test set in the language of the translation has as well is not learnt from
@@ -213,7 +214,7 @@ def test_a_translation_is_compared_with_what_is_held_out_in_its_language():
     raw = content({"backbone": "translator"})
     raw["labelled"]["topics"]["test"]["de"] = {**raw["labelled"]["topics"]["train"], "language": "de", "file": "german.tsv"}
     config = load({"corpora": {}, "lexicons": {}, **raw})
-    before = text_inputs.translated_before(Job(config, SimpleNamespace(labelled="topics", name="de")))
+    before = text_inputs.translated_before(Job(Plans(config), SimpleNamespace(labelled="topics", name="de")))
     assert before == ["results/labelled/topics/test/de.de.tsv"]
 
 

@@ -5,7 +5,7 @@ from configurations import changed
 
 from workflow_scripts.run import config
 from workflow_scripts.stage import InputError
-from workflow_scripts.tasks.plan import Plan
+from workflow_scripts.tasks.plan import Plans
 from workflow_scripts.tasks.translation import zero_shot_tests
 
 
@@ -22,13 +22,15 @@ def test_zero_shot_tests_are_those_of_experiments_with_the_same_target_and_backb
         raw["experiments"][name] = {**raw["experiments"]["help-de-en"], **changes}
         raw["run"]["experiments"].append(name)
     loaded = config.load(raw)
-    assert zero_shot_tests(Plan(loaded, "help-de-en")) == ["es-en@pages"]
-    assert zero_shot_tests(Plan(loaded, "es-en")) == ["help-de-en@pages"]  # de-en-again has the same test set
-    assert zero_shot_tests(Plan(loaded, "en-es")) == []
+    assert zero_shot_tests(Plans(loaded).experiments["help-de-en"]) == ["es-en@pages"]
+    assert zero_shot_tests(Plans(loaded).experiments["es-en"]) == ["help-de-en@pages"]  # de-en-again has the same test set
+    assert zero_shot_tests(Plans(loaded).experiments["en-es"]) == []
     loaded.run.zero_shot = ["es-en"]
-    assert zero_shot_tests(Plan(loaded, "help-de-en")) == [] and zero_shot_tests(Plan(loaded, "es-en")) == ["help-de-en@pages"]
+    assert zero_shot_tests(Plans(loaded).experiments["help-de-en"]) == [] and zero_shot_tests(Plans(loaded).experiments["es-en"]) == [
+        "help-de-en@pages"
+    ]
     raw["run"]["zero_shot"] = ["es-em"]
     with pytest.raises(InputError, match=r"run\.zero_shot: .*es-em"):
         config.load(raw)
     loaded.run.zero_shot = False
-    assert zero_shot_tests(Plan(loaded, "help-de-en")) == []
+    assert zero_shot_tests(Plans(loaded).experiments["help-de-en"]) == []

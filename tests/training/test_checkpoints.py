@@ -10,15 +10,13 @@ import subprocess
 import sys
 import time
 from functools import partial
-from multiprocessing import Event, get_context
+from multiprocessing import get_context
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import torch
 import warm
 from phases import TINY, assert_alike, assert_same, finetune, phase_files
-from torch.utils.data import DataLoader
 
 from workflow_scripts.stage import InputError, Stopped, read_json
 from workflow_scripts.training import checkpoints, loop
@@ -109,13 +107,11 @@ def test_sigterm_leaves_a_checkpoint_that_no_average_contains(setup, tmp_path):
 
 
 def test_a_phase_goes_on_with_smaller_parts_of_an_update(setup, tmp_path, monkeypatch):
-    from workflow_scripts.training import loop as trainer
-
     settings = {**TINY, "dropout": 0.0, "attention_dropout": 0.0, "updates": 6, "evaluate_every": 3, "checkpoint": "last"}
     whole = finetune(*setup, tmp_path / "whole", Training(**settings))
     calls = itertools.count(1)
     with monkeypatch.context() as told:
-        told.setattr(trainer.Deadline, "reason", lambda self: "memory" if next(calls) == 2 else "")
+        told.setattr(loop.Deadline, "reason", lambda self: "memory" if next(calls) == 2 else "")
         with pytest.raises(Stopped, match="stopped after update 2"):
             finetune(*setup, tmp_path / "cut", Training(**settings))
     parts = finetune(*setup, tmp_path / "cut", Training(**settings, micro_batch_tokens=100, loss="chunked"))
@@ -126,12 +122,10 @@ def test_a_phase_goes_on_with_smaller_parts_of_an_update(setup, tmp_path, monkey
 
 
 def test_a_phase_that_was_stopped_at_a_look_makes_up_for_it(setup, tmp_path, monkeypatch):
-    from workflow_scripts.training import loop as trainer
-
     settings = Training(**{**TINY, "updates": 8, "evaluate_every": 4, "checkpoint": "last"})
     whole = finetune(*setup, tmp_path / "whole", settings)
     calls = itertools.count(1)
-    monkeypatch.setattr(trainer.Deadline, "reason", lambda self: "time" if next(calls) == 4 else "")
+    monkeypatch.setattr(loop.Deadline, "reason", lambda self: "time" if next(calls) == 4 else "")
     with pytest.raises(Stopped, match="stopped after update 4"):
         finetune(*setup, tmp_path / "cut", settings)
     assert_same(whole, finetune(*setup, tmp_path / "cut", settings))
@@ -317,20 +311,6 @@ def test_a_checkpoint_that_was_cut_off_is_not_continued(tmp_path):
     assert [update_of(path) for path in checkpoints_of(tmp_path)] == [4, 8]
 
 
-@pytest.mark.parametrize(("rank", "files"), [(0, {"model", "rng_state_0.pth", "checkpoint-4"}), (1, {"rng_state_1.pth"})])
-def test_a_checkpoint_is_on_the_disk_before_its_last_file_is_written(tmp_path, monkeypatch, rank, files):
-    folder, seen = tmp_path / "checkpoint-4", set()
-    folder.mkdir()
-    (folder / "model").touch()
-    monkeypatch.setenv("RANK", str(rank))
-    monkeypatch.setattr(loop.Trainer, "_save_rng_state", lambda self, folder: Path(folder, f"rng_state_{rank}.pth").touch())
-    monkeypatch.setattr(os, "fsync", lambda file: seen.add(Path(f"/proc/self/fd/{file}").readlink().name))
-    trainer = loop.PhaseTrainer.__new__(loop.PhaseTrainer)
-    trainer.args = SimpleNamespace(process_index=rank)
-    trainer._save_rng_state(str(folder))
-    assert seen == files
-
-
 def test_a_checkpoint_that_cannot_be_read_now_is_kept(tmp_path):
     for step in (4, 8):
         (tmp_path / f"checkpoint-{step}").mkdir()
@@ -383,8 +363,6 @@ def test_why_the_loss_has_chosen_is_told():
 
 
 def test_the_dev_loss_between_looks_leaves_the_weights_as_they_are(setup, tmp_path, monkeypatch):
-    from workflow_scripts.training import loop
-
     settings = {**TINY, "updates": 12, "evaluate_every": 8, "log_every": 3, "checkpoint": "last", "bleu_sentences": 2}
     plain = finetune(*setup, tmp_path / "plain", Training(**settings, loss_every=0))
     often = finetune(*setup, tmp_path / "often", Training(**settings, loss_every=3))
@@ -457,37 +435,3 @@ def test_signals_have_their_usual_effect_afterwards(number):
         with pytest.raises(KeyboardInterrupt):  # who asks twice does not want to wait
             signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(number) is before
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_process_that_makes_batches_outlives_the_signal_that_stops_the_training(number):
-    """As on a GPU, where the whole group of processes gets it, and the training still has to write its checkpoint."""
-    asked, goes_on = Event(), Event()
-    loader = DataLoader(
-        loop.undisturbed(SlowAtFirst(asked, goes_on)), batch_size=1, num_workers=1, collate_fn=partial(loop.only_item, sum_of)
-    )
-    batches = iter(loader)
-    # the first batch takes long, since an epoch is made for it, and the signal may come meanwhile
-    assert asked.wait(60)
-    os.kill(batches._workers[0].pid, number)
-    goes_on.set()
-    assert list(batches) == [{"sum": i} for i in range(40)]
-
-
-class SlowAtFirst(list):
-    """Batches of one number, of which the first waits until it is told to go on."""
-
-    def __init__(self, asked, goes_on):
-        super().__init__([i] for i in range(40))
-        self.asked, self.goes_on = asked, goes_on
-
-    def __getitem__(self, place):
-        if place == 0:
-            self.asked.set()
-            self.goes_on.wait(60)
-        return super().__getitem__(place)
-
-
-def sum_of(items: list) -> dict:
-    """A batch of one number."""
-    return {"sum": sum(items)}

@@ -17,6 +17,7 @@ from workflow_scripts.run import arms
 from workflow_scripts.run.config import load
 from workflow_scripts.run.jobs import Job
 from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.tasks.plan import Plans
 from workflow_scripts.training.generator import register_generator
 from workflow_scripts.training.loop import load_model
 from workflow_scripts.training.method import Method
@@ -101,10 +102,10 @@ class Wildcards(dict):
 def test_jobs_that_use_it_read_its_file_and_no_others(half):
     config = load(configured(generator="half", generator_settings={"part": "decoder"}))
     mine, other = (Wildcards(experiment="help-de-en", arm=arm, seed="1", testset="pages") for arm in ("half", "finetune"))
-    assert arms.task_flags(Job(config, mine)) == ["--generator", "half", "--generator-settings", '{"part": "decoder"}']
-    assert arms.generator_plugin(Job(config, mine)) == arms.writing_plugin(Job(config, mine)) == {"plugin": [__file__]}
-    assert arms.generator_plugin(Job(config, other)) == arms.writing_plugin(Job(config, other)) == {}
-    assert arms.speed_plugin(Job(config, mine)) == {"plugin": [__file__]}
+    assert arms.task_flags(Job(Plans(config), mine)) == ["--generator", "half", "--generator-settings", '{"part": "decoder"}']
+    assert arms.generator_plugin(Job(Plans(config), mine)) == arms.writing_plugin(Job(Plans(config), mine)) == {"plugin": [__file__]}
+    assert arms.generator_plugin(Job(Plans(config), other)) == arms.writing_plugin(Job(Plans(config), other)) == {}
+    assert arms.speed_plugin(Job(Plans(config), mine)) == {"plugin": [__file__]}
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import torch
 from phases import TINY, assert_same, finetune, phase_files
 
 from workflow_scripts.stage import InputError
-from workflow_scripts.training import graphs, loop
+from workflow_scripts.training import graphs
 from workflow_scripts.training.graphs import WARM, Recorded
 from workflow_scripts.training.settings import Training
 
@@ -101,7 +101,3 @@ def test_a_phase_ends_where_it_does_without(tmp_path, monkeypatch):
 def test_only_updates_of_one_shape_are_recorded(tmp_path):
     with pytest.raises(InputError, match=r"training\.recorded: is for updates of one shape; set packed: true"):
         finetune(*phase_files(tmp_path), tmp_path / "out", Training(**{**PHASE, "packed": False}, recorded=True))
-
-
-def test_the_trainer_records_nothing_by_itself():
-    assert loop.PhaseTrainer.recorded is None

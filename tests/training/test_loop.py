@@ -11,11 +11,13 @@ from tiny_decoders import small_decoder
 from tiny_models import manual_pairs, small_encoder, small_model, small_t5
 
 from benchmarks.gpu.counts import Counted
+from workflow_scripts.models.products import quick_products
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.noise.masking import Masking
 from workflow_scripts.stage import read_json
 from workflow_scripts.text.files import write_lines
-from workflow_scripts.training import loop
+from workflow_scripts.training.callbacks import Watch
+from workflow_scripts.training.dropout import quick_dropout
 from workflow_scripts.training.loop import batch_maker, load_model, network_reads, pick_loss, train
 from workflow_scripts.training.loss import gives_states
 from workflow_scripts.training.packing import PackedBatches
@@ -84,7 +86,7 @@ def bare_calls(network, codec, batches, settings):
         for rows in [batches[0], *batches]:  # the first update makes the moments
             batch = batch_maker(codec, settings, gives_states(network))(rows)
             labels = batch.pop("labels")
-            with Counted() as counted, loop.quick_dropout(network.device), loop.quick_products():
+            with Counted() as counted, quick_dropout(network.device), quick_products():
                 loss(network(**batch), labels, labels.numel()).backward()
                 optimizer.step()
                 optimizer.zero_grad()
@@ -106,8 +108,8 @@ def test_an_update_waits_for_nothing(tmp_path, monkeypatch, family, changes):
         told.append((counted.calls, dict(counted.waits)))
         counted.calls, counted.waits = 0, Counter()
 
-    monkeypatch.setattr(loop.Watch, "on_step_begin", at_begin, raising=False)
-    monkeypatch.setattr(loop.Watch, "on_step_end", at_end)
+    monkeypatch.setattr(Watch, "on_step_begin", at_begin, raising=False)
+    monkeypatch.setattr(Watch, "on_step_end", at_end)
     settings = Training(**{**vars(SETTINGS), **changes})
     train(network, codec, rows, [Dev(rows.epoch(0)[:4], "en")], tmp_path / "checkpoints", 1, settings)
     assert len(told) == 6 and [waits for _, waits in told] == [{}] * 6
@@ -140,7 +142,7 @@ def test_the_norm_of_gradients_is_logged_and_nothing_is_clipped(tmp_path):
 
 
 def test_the_log_of_an_attempt_goes_on_where_its_checkpoint_was(tmp_path):
-    watch = loop.Watch(tmp_path, SETTINGS, SimpleNamespace())
+    watch = Watch(tmp_path, SETTINGS, SimpleNamespace())
     state, args = SimpleNamespace(log_history=[], global_step=0, is_world_process_zero=True), SimpleNamespace(warmup_steps=0)
 
     def logged(step):
@@ -149,7 +151,7 @@ def test_the_log_of_an_attempt_goes_on_where_its_checkpoint_was(tmp_path):
         return [entry["step"] for entry in log_of(tmp_path)]
 
     assert [logged(step) for step in (1, 2, 3)] == [[1], [1, 2], [1, 2, 3]]
-    watch = loop.Watch(tmp_path, SETTINGS, SimpleNamespace())
+    watch = Watch(tmp_path, SETTINGS, SimpleNamespace())
     state.log_history = state.log_history[:1]  # that of a checkpoint after the first update
     assert logged(2) == [1, 2]
 

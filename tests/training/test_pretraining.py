@@ -20,7 +20,7 @@ from workflow_scripts.models.tokenisation import load_codec, word_starts
 from workflow_scripts.noise.masking import Masking
 from workflow_scripts.stage import InputError, checksums, read_json
 from workflow_scripts.tasks import classification
-from workflow_scripts.training.backbone import Backbone, chain_of
+from workflow_scripts.training.backbone import Backbone
 from workflow_scripts.training.job import Job
 from workflow_scripts.training.pretraining import Text, objective_for
 from workflow_scripts.training.pretraining_settings import Pretraining
@@ -183,15 +183,3 @@ def test_objectives_belong_to_families():
     ]
     with pytest.raises(InputError, match=r"there is no objective 'mml', did you mean 'mlm'\?"):
         objective_for("mml", registry.entry("family", "xlmr"))
-
-
-def test_a_chain_ends_at_a_circle_and_at_what_is_not_defined():
-    one, two, three = (Backbone(kind="continued", from_=name) for name in ("two", "one", "nothing"))
-    made = {"one": one, "two": two, "three": three, "four": Backbone(kind="continued", from_="small"), "small": Backbone(kind="small")}
-    assert {name: chain_of(made, name) for name in made} == {
-        "one": ["one", "two"],
-        "two": ["two", "one"],
-        "three": ["three"],
-        "four": ["four", "small"],
-        "small": ["small"],
-    }

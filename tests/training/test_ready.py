@@ -15,6 +15,7 @@ from tiny_models import manual_pairs
 from workflow_scripts.run import backbone_inputs, config
 from workflow_scripts.run.jobs import Job
 from workflow_scripts.stage import InputError, read_json, write_json
+from workflow_scripts.tasks.plan import Plans
 from workflow_scripts.training import backbone, ready
 from workflow_scripts.training.backbone import Backbone
 from workflow_scripts.training.pretraining import pretrain
@@ -158,14 +159,16 @@ def test_a_recipe_takes_what_is_shipped(recipe, kinds, tmp_path):
         update_config(settings, yaml.safe_load(Path(recipe).read_text(encoding="utf-8")))
     loaded = config.load(settings)
     of = [SimpleNamespace(backbone=name) for name in kinds]
-    texts = [(backbone_inputs.backbone_task_text(Job(loaded, w)), backbone_inputs.backbone_held_out(Job(loaded, w))) for w in of]
+    texts = [
+        (backbone_inputs.backbone_task_text(Job(Plans(loaded), w)), backbone_inputs.backbone_held_out(Job(Plans(loaded), w))) for w in of
+    ]
     wanted = sorted({path for both in texts for paths in both for path in paths})
     snakemake(tmp_path, "--cores", "1", *wanted, "--configfile", "config.yaml", *([recipe] if recipe else []))
     for w, both in zip(of, texts, strict=True):
         block = loaded.backbones[w.backbone]
         told = read_json(Path(block.small.ready) / "ready.json")
         task_text, held_out = (tuple(tmp_path / path for path in paths) for paths in both)
-        languages = tuple(backbone_inputs.backbone_languages(Job(loaded, w)))
+        languages = tuple(backbone_inputs.backbone_languages(Job(Plans(loaded), w)))
         origin = ready.made_from(block.small, *kinds[w.backbone], Texts(languages, task_text, held_out), block.seed)
         assert not ready.differences(told, origin), w.backbone
         if not recipe:  # the others are made in the same way, which takes half a minute for each

@@ -11,7 +11,6 @@ import zstandard
 from phases import TINY, finetune, phase_files
 from safetensors.torch import load_file
 from tiny_models import manual_pairs, small_model
-from transformers import get_scheduler
 
 from workflow_scripts.models.batches import collate
 from workflow_scripts.models.search import generate
@@ -23,7 +22,7 @@ from workflow_scripts.stage import InputError, read_json, write_json
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.training.checkpoints import average_weights
 from workflow_scripts.training.curve import CURVE
-from workflow_scripts.training.loop import load_model, trainer_arguments
+from workflow_scripts.training.loop import load_model
 from workflow_scripts.training.ragged import Rows, encoded, lengths_of
 from workflow_scripts.training.rows import (
     Batches,
@@ -123,27 +122,6 @@ def test_a_row_longer_than_the_model_reads_is_refused_before_the_first_update(se
     (folder / "train.en").write_text("Open the file.\n" * 4)
     with pytest.raises(InputError, match=r"a row has \d+ pieces, and the model reads \d+ at most; set max_length"):
         finetune(folder, start, tmp_path, Training(updates=2, **{**TINY, "batch_tokens": 9000, "max_length": 4000}))
-
-
-def learning_rates(folder, warmup=16, **given):
-    """The learning rate of each of 100 updates, of which 16 are warm-up, as the Trainer computes it."""
-    arguments = trainer_arguments(Training(updates=100, learning_rate=1.0, warmup_updates=warmup, device="cpu", **given), folder, 1, seed=1)
-    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=arguments.learning_rate)
-    schedule = get_scheduler(arguments.lr_scheduler_type, optimizer, arguments.get_warmup_steps(100), 100, arguments.lr_scheduler_kwargs)
-    rates = []
-    for _ in range(100):
-        rates.append(schedule.get_last_lr()[0])
-        optimizer.step()
-        schedule.step()
-    return rates
-
-
-def test_the_learning_rate_warms_up_and_falls_as_told(tmp_path):
-    linear, squared = learning_rates(tmp_path), learning_rates(tmp_path, decay_power=2.0)
-    root = learning_rates(tmp_path, decay="inverse_square_root")
-    assert linear[8] == squared[8] == root[8] == 0.5 and linear[16] == squared[16] == root[16] == 1.0
-    assert linear[58] == pytest.approx(0.5) and squared[58] == pytest.approx(0.25) and root[64] == pytest.approx(0.5)
-    assert learning_rates(tmp_path, warmup=0, decay="inverse_square_root")[99] == pytest.approx(0.1)
 
 
 def test_a_batch_is_shared_without_loss():

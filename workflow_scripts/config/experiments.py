@@ -59,6 +59,22 @@ class AnyExperiment:
     """Published numbers of this experiment, or a TSV file with them: its columns are these settings, and `experiment`."""
 
 
+@dataclass
+class NamedModel:
+    """A model that is compared: a backbone, or what an arm of another experiment has been trained to."""
+
+    backbone: str | None = None
+    """Name of a backbone."""
+    experiment: str | None = None
+    """Instead of a backbone: an experiment of the run that trains, of which `arm` and `phase` choose the model."""
+    arm: str | None = None
+    """The arm of `experiment` whose model is taken."""
+    phase: str = "finetune"
+    """The phase of the arm after which the model is taken: `finetune`, `pretext`, or of a longer chain one as `1-codeswitch`."""
+    retrieval: dict[str, Any] = field(default_factory=dict)
+    """Settings of `retrieval` that are others for this model, such as `layer`."""
+
+
 @dataclass(kw_only=True)
 class Experiment(AnyExperiment):
     """What the settings of an experiment have in all tasks that train."""

@@ -42,8 +42,7 @@ from workflow_scripts.report.zero_shot import directions, zero_shot
 from workflow_scripts.run.config import read
 from workflow_scripts.run.lines import with_seeds
 from workflow_scripts.stage import InputError, atomic, run
-from workflow_scripts.tasks.entry import task_of
-from workflow_scripts.tasks.plan import plans_of_run
+from workflow_scripts.tasks.plan import Plans
 from workflow_scripts.text.languages import language
 
 SCORES_HEADER = ("experiment", "task", "corpus", "testset", "direction", "arm", "seed", "metric", "value", "signature", "low", "high", "p")
@@ -80,37 +79,37 @@ def main(
     tables to write: `comparisons.tsv`, `transfer.tsv` and `analyses.tsv`. Into the folder `translations` come pages with all sentences.
     Raises `InputError` when no result of the configured experiments exists.
     """
-    write_report(results, html, scores, read(configuration), pages, tables, translations)
+    write_report(results, html, scores, Plans(read(configuration)), pages, tables, translations)
 
 
 def write_report(
     results: Path,
     html: Path,
     scores: Path | None,
-    settings: Config,
+    plans: Plans,
     pages: tuple[Path, ...] = (),
     tables: tuple[Path, ...] = (),
     translations: Path | None = None,
     so_far: SoFar | None = None,
 ) -> None:
-    """Does the work of `main`, with a configuration that is already loaded.
+    """Does the work of `main`, for experiments that are planned already.
 
     Of a run that is not finished, `so_far` says what is there and what is not; parts that lack a file are then awaited, not failed.
     """
-    studies = [configured(results, plan) for plan in plans_of_run(settings)]
+    studies = [configured(results, plan) for plan in plans.of_run]
     studies = [so_far.of(each) for each in studies] if so_far else studies
     sections = [section(each) for each in studies]
     if all(part["failed"].keys() == part["titles"].keys() for part in sections):
         failed = sections[0]["failed"]
         raise InputError(f"no part of the report can be made: {failed.get('run') or next(iter(failed.values()))}")
-    made = templates(settings)
+    made = templates(plans.config)
     for part in sections:
         part["explored"] = explored(part["study"], made, translations, "../" if pages else "")
     for number, part in enumerate(sections):
         render_parts(made, part, first=not number or bool(pages))
     page = made.get_template("page.html.j2")
-    looked_into = model_analyses.analyses(results, settings)
-    transferred = transfer_tables.transfer(results, settings)
+    looked_into = model_analyses.analyses(results, plans.config)
+    transferred = transfer_tables.transfer(results, plans)
     read_for_it = [path for each in studies for path in each.read] + [path for each in looked_into for path in each["read"]]
     read_for_it += transferred.get("read", [])
     common: dict[str, Any] = {
@@ -125,7 +124,7 @@ def write_report(
         "titles": model_analyses.titles(),
         "views": model_analyses.views(),
         "cost": cost(results),
-        "data": acquired(results, settings),
+        "data": acquired(results, plans),
         "provenance": provenances(results, [path for path in read_for_it if path.is_relative_to(results)]),
         "so_far": so_far,
     }
@@ -206,7 +205,7 @@ def templates(settings: Config) -> jinja2.Environment:
 
 def section(study: Study) -> dict[str, Any]:
     """The data of all parts of one experiment; `failed` has the parts that could not be made, with the reasons."""
-    results, task = study.run.parents[1], task_of(study.settings)
+    results, task = study.run.parents[1], study.task
     parts = parts_of(study)
     made: dict[str, Any] = {
         "study": study,
@@ -231,7 +230,7 @@ def render_parts(made: jinja2.Environment, part: dict[str, Any], first: bool) ->
     """Render an experiment's parts into `html`. Explanations that a page needs once stand with its `first` experiment."""
     study: Study = part["study"]
     context = {"e": part, "s": study, "id": study.name, "pair": study.title, "several": len(study.seeds) > 1, "first": first}
-    task = task_of(study.settings)
+    task = study.task
     context |= {"task": task, "w": task.words, "score_names": score_names()}
     part["html"] = {}
     for name in part["titles"].keys() - part["failed"].keys():

@@ -14,7 +14,6 @@ from workflow_scripts.report import tables
 from workflow_scripts.report.headline import headline, ordered, paired_differences
 from workflow_scripts.report.study import Study, digits, paired, spread, summary
 from workflow_scripts.stage import read_json
-from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.languages import language
 
@@ -44,7 +43,7 @@ def scores(study: Study) -> dict[str, Any]:
         "differences": paired_differences(study, rows, over_seeds, study.testsets[0], study.leading),
         "tables": {testset: table(study, [r for r in rows if r["testset"] == testset]) for testset in study.tested},
         "trivial": found,
-        "trivially": TRIVIALLY[task_of(study.settings).trivial],
+        "trivially": TRIVIALLY[study.task.trivial],
         "averages": averages(study, rows, found),
     }
 
@@ -241,7 +240,7 @@ def not_above(study: Study, rows: Rows, without_model: dict[str, dict[str, float
             worst = "; ".join(f"{arm} {value}" for arm, value in lost.items())
             yield (
                 f"On the test set {testset} the {study.leading} of {', '.join(lost)} ({worst}) is not better than that of "
-                f"{TRIVIALLY[task_of(study.settings).trivial]}, which needs no model: {line:.2f}."
+                f"{TRIVIALLY[study.task.trivial]}, which needs no model: {line:.2f}."
             )
 
 

@@ -15,7 +15,6 @@ from workflow_scripts.evidence.word_accuracy import read_frequencies, tokenizer
 from workflow_scripts.noise.rounds import read_form
 from workflow_scripts.report import drawing
 from workflow_scripts.report.study import Study, evenly
-from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.text.words import BREAK
 
 # the lexicon
@@ -206,7 +205,7 @@ def underlining(study: Study, references: list[str]) -> tuple[int, Callable[[int
 
 
 def _sentences(study: Study, source: str) -> list[str]:
-    return [sentence.strip() for sentence in source.split(BREAK)] if task_of(study.settings).documents else [source]
+    return [sentence.strip() for sentence in source.split(BREAK)] if study.task.documents else [source]
 
 
 def rare_words(line: str, wanted: set[str], cut: Callable[[str], list[str]]) -> list[tuple[str, bool]]:

@@ -18,7 +18,6 @@ from workflow_scripts.report import predictions
 from workflow_scripts.report.exhibits import underlining
 from workflow_scripts.report.study import Study
 from workflow_scripts.stage import InputError, atomic
-from workflow_scripts.tasks.entry import task_of
 from workflow_scripts.text.words import segment
 
 MOST_BYTES = 4_500_000
@@ -32,7 +31,7 @@ def write_explorer(study: Study, made: jinja2.Environment, folder: Path) -> list
 
     Test sets whose outputs cannot be read have none; the report says why.
     """
-    texts = task_of(study.settings).answers == "text"
+    texts = study.task.answers == "text"
     template = made.get_template("sentences.html.j2" if texts else "predictions.html.j2")
     names = []
     for testset in study.tested:
@@ -71,7 +70,7 @@ def answers(study: Study, testset: str) -> dict[str, Any]:
     return {
         "data": {**about, "rows": rows},
         "languages": found.languages,
-        "inputs": task_of(study.settings).words["inputs"],
+        "inputs": study.task.words["inputs"],
         "scored": found.scored,
         "marked": found.marked,
         "labels": found.labels,

@@ -16,8 +16,7 @@ from workflow_scripts.report.exhibits import FREQUENT
 from workflow_scripts.report.headline import headline
 from workflow_scripts.report.measures import measure, metrics_beside, seeds_scored
 from workflow_scripts.report.study import Study, evenly, spread, summary
-from workflow_scripts.tasks.entry import task_of
-from workflow_scripts.tasks.head import HeadTask
+from workflow_scripts.tasks.head_task import HeadTask
 from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.labelled import sources
 from workflow_scripts.text.languages import language
@@ -47,7 +46,7 @@ class Given(NamedTuple):
 
 def given_answers(study: Study, testset: str) -> Given:
     """The examples of a test set, and the answers of each arm with the first seed."""
-    code, task = test_language(study, testset), task_of(study.settings)
+    code, task = test_language(study, testset), study.task
     table = read_table(study.corpus / "test" / f"{testset}.{code}.tsv")
     if not isinstance(task, HeadTask):
         raise ValueError(f"{study.name} has no head, whose answers could be read")
@@ -224,7 +223,7 @@ def charts(study: Study, rows: Rows) -> dict[str, dict[str, Any]]:
 
 def confusions(study: Study) -> list[dict[str, Any]]:
     """One confusion matrix per test set, of the compared arm with the first seed; none where answers are no labels."""
-    if task_of(study.settings).answers not in ("labels", "tags"):
+    if study.task.answers not in ("labels", "tags"):
         return []
     arm = next(iter([*study.methods, *reversed(study.arms)]))
     seed = study.seeds[0]

@@ -2,12 +2,12 @@
 
 from workflow_scripts import registry
 from workflow_scripts.report.study import Study
-from workflow_scripts.tasks.entry import Measure, task_of
+from workflow_scripts.tasks.entry import Measure
 
 
 def measure(study: Study) -> Measure:
     """What the scores of an experiment are called."""
-    called = task_of(study.settings).measure
+    called = study.task.measure
     if called is None:
         raise ValueError(f"{study.name} answers text, which metrics measure")
     found = called(study.settings, study.text)

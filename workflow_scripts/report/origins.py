@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts import registry
-from workflow_scripts.config.configuration import Config
 from workflow_scripts.run.uses import data_file, data_used
 from workflow_scripts.stage import read_json
+from workflow_scripts.tasks.plan import Plans
 
 
-def acquired(results: Path, config: Config) -> list[dict[str, Any]]:
+def acquired(results: Path, plans: Plans) -> list[dict[str, Any]]:
     """The acquired data: name, origin, size, SHA-256 and date from their files; licence and citation from the configuration."""
-    found = []
-    for name in data_used(config):
+    found, config = [], plans.config
+    for name in data_used(plans):
         path = results / Path(data_file(config, name)).relative_to("results")
         block, report = config.data[name], Path(f"{path}.json")
         said = read_json(report) if report.exists() else {}

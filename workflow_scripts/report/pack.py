@@ -22,7 +22,6 @@ from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from workflow_scripts.config.configuration import Config
 from workflow_scripts.evidence import scores
 from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.report.about import command
@@ -35,7 +34,7 @@ from workflow_scripts.run import report_inputs
 from workflow_scripts.run.config import read
 from workflow_scripts.run.lines import LOG
 from workflow_scripts.stage import ROOT, InputError, atomic, processor, provenance, run
-from workflow_scripts.tasks.plan import plans_of_run
+from workflow_scripts.tasks.plan import Plans
 
 MANIFEST = "pack.json"
 """The file of a pack that says what is in it."""
@@ -60,14 +59,14 @@ def write(output: Path, results: Path = Path("results"), *, without_pages: bool 
     configuration = results / "configuration.json"
     if not (results / "scores.tsv").exists():
         raise InputError(f"{results}: has no scores.tsv; a finished run is packed (snakemake --cores all), or name its folder: --results")
-    config = read(configuration)
+    plans = Plans(read(configuration))
     paths = {
-        f"results/{path.relative_to(results).as_posix()}": path for path in [configuration, *of_results(results, config, not without_pages)]
+        f"results/{path.relative_to(results).as_posix()}": path for path in [configuration, *of_results(results, plans, not without_pages)]
     }
-    paths |= {path.as_posix(): path for path in _beside(config)} | {LOCK: ROOT / LOCK}
+    paths |= {path.as_posix(): path for path in _beside(plans)} | {LOCK: ROOT / LOCK}
     shortened = shorter_names(json.loads(configuration.read_text(encoding="utf-8")))
     parts = {name: part for name, path in paths.items() if (part := _part(name, path)) is not None}
-    parts |= {name: part for name, part in _of_dictionaries(results, config).items() if name in paths}
+    parts |= {name: part for name, part in _of_dictionaries(results, plans).items() if name in paths}
     files = {name: parts[name] if name in parts else _packed(name, path, shortened) for name, path in paths.items()}
     if (called := command(results)) is not None:
         line = f"  Command: snakemake {' '.join(called)}\n"
@@ -112,10 +111,10 @@ def _write(output: Path, files: dict[str, bytes], said: dict[str, Any], changed:
             made.writestr(_dated(name, changed.get(name, 0)), content)
 
 
-def of_results(results: Path, config: Config, pages: bool = True) -> list[Path]:
+def of_results(results: Path, plans: Plans, pages: bool = True) -> list[Path]:
     """The files under `results` that belong to a pack: what the report opens, what tests read, the tables and the pages."""
-    found = {path.resolve() for path in _read_by_report(results, config)}
-    for study in _of_texts(results, config):
+    found = {path.resolve() for path in _read_by_report(results, plans)}
+    for study in _of_texts(results, plans):
         for testset in study.tested:
             written = [study.hypotheses(arm, testset, seed) for arm in study.arms for seed in study.seeds]
             found |= {path.resolve() for path in (*written, *study.test_files(testset)) if path.exists()}
@@ -155,9 +154,9 @@ def _part(name: str, path: Path) -> bytes | None:
     return next((part_of(path) for pattern, part_of in LESS.items() if fnmatch(name, pattern)), None)
 
 
-def _of_dictionaries(results: Path, config: Config) -> dict[str, bytes]:
+def _of_dictionaries(results: Path, plans: Plans) -> dict[str, bytes]:
     """Name of each given dictionary in the pack → the part of it of which the page shows some."""
-    studies = (configured(results, plan) for plan in plans_of_run(config))
+    studies = (configured(results, plan) for plan in plans.of_run)
     found = (part for study in studies for part in shown_of_dictionaries(study).items())
     return {f"results/{path.relative_to(results).as_posix()}": content for path, content in found}
 
@@ -176,11 +175,11 @@ def _shorter(text: str, shortened: dict[str, str]) -> str:
     return text
 
 
-def _read_by_report(results: Path, config: Config) -> list[Path]:
+def _read_by_report(results: Path, plans: Plans) -> list[Path]:
     """Every file under `results` that the report opens, found by making it once more."""
     with tempfile.TemporaryDirectory() as folder, _opened() as seen:
         made = Path(folder)
-        write_report(results, made / "report.html", made / "scores.tsv", config, translations=made / "translations")
+        write_report(results, made / "report.html", made / "scores.tsv", plans, translations=made / "translations")
     # listed after it: Python tells of each file that is opened, by the path that was given
     inside = {Path(os.path.abspath(path)) for path in seen}
     return [path for path in inside if path.is_relative_to(os.path.abspath(results)) and path.is_file()]
@@ -207,10 +206,10 @@ def _notice(event: str, arguments: Any) -> None:
         _SEEN[-1].add(os.fsdecode(arguments[0]))
 
 
-def _beside(config: Config) -> list[Path]:
+def _beside(plans: Plans) -> list[Path]:
     """Files beside the results that the report needs: plugins, and tables of papers. What belongs to the repository stays out."""
-    plugins = [Path(name) for name in config.plugins if name.endswith(".py")]
-    tables = [Path(path) for path in report_inputs.report_inputs(config) if not path.startswith("results/")]
+    plugins = [Path(name) for name in plans.config.plugins if name.endswith(".py")]
+    tables = [Path(path) for path in report_inputs.report_inputs(plans) if not path.startswith("results/")]
     here, found = Path.cwd().resolve(), []
     for path in (*plugins, *tables):
         if path.resolve().is_relative_to(here):
@@ -245,12 +244,12 @@ def rebuild(pack: Path, output: Path, stored: bool = False, trusted: bool = Fals
         results, made = Path("results"), Path("rebuilt")
         if (named := json.loads((results / "configuration.json").read_text(encoding="utf-8")).get("plugins")) and not trusted:
             raise InputError(f"{pack}: brings plugins, which are code ({', '.join(named)}); read them in {output}, then add --trusted")
-        config = read(results / "configuration.json")
+        plans = Plans(read(results / "configuration.json"))
         packed = {path.name: path.read_text(encoding="utf-8").splitlines() for path in sorted(results.glob("*.tsv"))}
         if not stored:
-            compute(results, config)
+            compute(results, plans)
         tables = tuple(made / name for name in packed if name != "scores.tsv")
-        write_report(results, made / "report.html", made / "scores.tsv", config, tables=tables, translations=made / "translations")
+        write_report(results, made / "report.html", made / "scores.tsv", plans, tables=tables, translations=made / "translations")
         wrong = [line for name, rows in packed.items() if (line := difference(name, rows, (made / name).read_text(encoding="utf-8")))]
     print(f"{pack}: made at commit {said['provenance']['commit']}, on {said['processor']}; {len(said['files'])} files have their checksums")
     print(f"{output}/rebuilt: {', '.join(packed)} {'as stored' if stored else 'from the sentences'}, and report.html")
@@ -284,9 +283,9 @@ def unpack(pack: Path, output: Path) -> dict[str, Any]:
     return said
 
 
-def compute(results: Path, config: Config) -> None:
+def compute(results: Path, plans: Plans) -> None:
     """Compute the scores of texts and their tests of significance from the sentences, in place of the stored ones."""
-    for study in _of_texts(results, config):
+    for study in _of_texts(results, plans):
         runs = [study.seed(arm, seed) for arm in study.arms for seed in study.seeds]
         for testset, run_folder in itertools.product(study.tested, runs):
             source, reference = study.test_files(testset)
@@ -297,9 +296,9 @@ def compute(results: Path, config: Config) -> None:
         compute_tests(study, study.run, study.settings.scores, comet)
 
 
-def _of_texts(results: Path, config: Config) -> list[Study]:
+def _of_texts(results: Path, plans: Plans) -> list[Study]:
     """The experiments whose test sets are answered with text."""
-    return [configured(results, plan) for plan in plans_of_run(config) if plan.task.answers == "text"]
+    return [configured(results, plan) for plan in plans.of_run if plan.task.answers == "text"]
 
 
 def difference(name: str, packed: list[str], made: str) -> str:

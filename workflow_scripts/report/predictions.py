@@ -16,8 +16,7 @@ from workflow_scripts.report.measures import measure
 from workflow_scripts.report.search_results import Looked, looked_up
 from workflow_scripts.report.study import Study
 from workflow_scripts.tasks.answering import text_of
-from workflow_scripts.tasks.entry import task_of
-from workflow_scripts.tasks.head import About
+from workflow_scripts.tasks.head_task import About
 from workflow_scripts.text.tagged import split_words
 
 TOP = 3
@@ -47,7 +46,7 @@ class Shown(NamedTuple):
 
 def shown(study: Study, testset: str) -> Shown:
     """What the page of a test set shows, of the first seed. Raises `InputError` or `OSError` where answers cannot be read."""
-    parts = task_of(study.settings).parts
+    parts = study.task.parts
     if "neighbours" in parts:
         return _neighbours(looked_up(study, testset))
     found = given_answers(study, testset)
@@ -60,7 +59,7 @@ def scores_of(study: Study, given: Given) -> list[list[float]]:
 
     An example's tags are scored by their accuracy, since most sentences have no span, or one.
     """
-    task: Any = task_of(study.settings)
+    task: Any = study.task
     about = About(getattr(study.settings, task.key), study.text.labels)
     score = accuracy if task.answers == "tags" else task.scores[measure(study).metric]
     counted = [task.counts(given.examples, answers, given.language, about) for answers in given.answers.values()]
@@ -74,7 +73,7 @@ def _labels(study: Study, given: Given, scores: list[list[float]]) -> Shown:
         [one.line, one.texts, one.label, [str(mine[i]) for mine in answers], scores[i]] for i, one in enumerate(given.examples)
     ]
     shown = Shown("labels", (given.language,), f"{measure(study).name}, 100 for a right answer", rows)
-    if task_of(study.settings).answers == "labels":
+    if study.task.answers == "labels":
         return shown._replace(labels=tuple(study.text.labels))
     if not all(map(_is_number, [*study.text.labels, *(answer for row in rows for answer in row[3])])):
         return shown

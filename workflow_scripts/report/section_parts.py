@@ -12,7 +12,6 @@ from workflow_scripts.report.experimental_setup import what_was_classified, what
 from workflow_scripts.report.geometry import representation
 from workflow_scripts.report.study import Study
 from workflow_scripts.report.tradeoff import speed
-from workflow_scripts.tasks.entry import task_of
 
 READERS: dict[str, Callable[[Study], dict[str, Any]]] = {
     "scores": scores,
@@ -43,5 +42,5 @@ def parts_of(study: Study) -> dict[str, tuple[str, Callable[[Study], dict[str, A
     """The parts of an experiment's section: speed only where its settings ask for it, and words that are switched where some are."""
     there = {"speed": getattr(study.settings, "speed", None), "lexicon": study.lexicon, "switched": noises(study)}
     order = list(READERS)
-    named = sorted(task_of(study.settings).parts.items(), key=lambda part: order.index(part[1][1]))
+    named = sorted(study.task.parts.items(), key=lambda part: order.index(part[1][1]))
     return {name: (title, READERS[reader]) for name, (title, reader) in named if there.get(name, True)}

@@ -9,7 +9,6 @@ The run is taken for one with fewer arms: those that have their scores, with the
 are computed here, with fewer resamples than those of the finished run. Parts that lack a file are left for later.
 """
 
-import copy
 import tempfile
 from dataclasses import replace
 from datetime import datetime
@@ -17,7 +16,6 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.config import paths
-from workflow_scripts.config.configuration import Config
 from workflow_scripts.evidence import significance
 from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.report.study import SoFar, configured, under
@@ -25,7 +23,7 @@ from workflow_scripts.report.tested import compute_tests
 from workflow_scripts.run.config import read
 from workflow_scripts.run.urgency import first_arms
 from workflow_scripts.stage import InputError, read_json, run, write_json
-from workflow_scripts.tasks.plan import Plan, plans_of_run
+from workflow_scripts.tasks.plan import Plan, Plans
 
 RESAMPLES = 2000
 """At most so many resamples of the tests."""
@@ -38,15 +36,15 @@ def main(results: Path, html: Path | None = None, *, state: Path | None = None, 
     `InputError` where no arm has its scores yet.
     """
     said = read_json(state) if state else {"missing": [], "doing": [], "left": None}
-    config = read(results / "configuration.json")
-    shown = of_what_is_there(results, config, {(name, arm) for name, arm in said["missing"]})
-    if not shown.run.experiments:
+    plans = Plans(read(results / "configuration.json"))
+    shown = of_what_is_there(results, plans, {(name, arm) for name, arm in said["missing"]})
+    if not shown.of_run:
         raise InputError(f"{results}: no arm has its scores yet; the page can be made when the baseline has them")
-    all_arms, there = ({plan.name: plan.arms for plan in plans_of_run(each)} for each in (config, shown))
+    all_arms, there = ({plan.name: plan.arms for plan in each.of_run} for each in (plans, shown))
     missing = {name: lacking for name, arms in all_arms.items() if (lacking := [arm for arm in arms if arm not in there.get(name, [])])}
     with tempfile.TemporaryDirectory() as scratch:
         so_far = SoFar(Path(scratch), missing, said["doing"], said["left"], f"{datetime.now():%H:%M}")
-        for plan in plans_of_run(shown):
+        for plan in shown.of_run:
             study, tests = configured(results, plan), so_far.tests / plan.name
             if study.labelled:
                 write_json(tests / "significance.json", {"pairs": [], "covers": {"seeds": significance.COVERS["seed"]}})
@@ -57,14 +55,11 @@ def main(results: Path, html: Path | None = None, *, state: Path | None = None, 
         write_report(results, html or results / "report.html", None, shown, tables=tables, so_far=so_far)
 
 
-def of_what_is_there(results: Path, config: Config, missing: set[tuple[str, str]]) -> Config:
-    """The configuration with the experiments, arms and seeds alone that have their scores; `missing` are arms that are being made anew."""
-    shown = copy.copy(config)
-    shown.run = copy.copy(config.run)
-    shown.run.transfer, shown.run.analyses = None, []
+def of_what_is_there(results: Path, plans: Plans, missing: set[tuple[str, str]]) -> Plans:
+    """The experiments, arms and seeds alone that have their scores; `missing` are arms that are being made anew."""
     arms: dict[str, list[str]] = {}
     seeds: dict[str, list[int]] = {}
-    for plan in plans_of_run(config):
+    for plan in plans.of_run:
         if not plan.trains:
             continue
         there = {
@@ -79,14 +74,14 @@ def of_what_is_there(results: Path, config: Config, missing: set[tuple[str, str]
         if shared:
             seeds[plan.name] = shared
             arms[plan.name] = [arm for arm in plan.arms if {(arm, seed) for seed in shared} <= there]
-    shown.run.experiments = list(arms)
-    shown.run.arms = [arm for arm in config.run.arms if any(arm in some for some in arms.values())]
+    config = plans.config
+    some = [arm for arm in config.run.arms if any(arm in own for own in arms.values())]
     # an experiment may lack an arm that another has
-    shown.experiments = {
-        name: replace(config.experiments[name], arms=arms[name], seeds=seeds[name]) if name in arms else block
-        for name, block in config.experiments.items()
+    experiments = {
+        name: replace(block, arms=arms[name], seeds=seeds[name]) if name in arms else block for name, block in config.experiments.items()
     }
-    return shown
+    run = replace(config.run, experiments=list(arms), arms=some, transfer=None, analyses=[])
+    return Plans(replace(config, run=run, experiments=experiments))
 
 
 def has_scores(results: Path, plan: Plan, arm: str, seed: int) -> bool:

@@ -14,7 +14,8 @@ from workflow_scripts.evidence.metric import decimals
 from workflow_scripts.evidence.scores import leading
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import crosslingual
-from workflow_scripts.tasks.experiment import chain, phase_training
+from workflow_scripts.tasks.entry import Task
+from workflow_scripts.tasks.experiment import phase_training
 from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.tasks.translation import learnt_sources, lexicon_folder, zero_shot_tests
 from workflow_scripts.text.aligned import Aligned
@@ -31,7 +32,8 @@ class Study:
 
     name: str
     settings: Any
-    """The experiment's block; its class is that of the task, `task_of(settings).settings`."""
+    """The experiment's block; its class is that of the task, `task.settings`."""
+    task: Task
     corpus_name: str
     source: str
     target: str
@@ -277,12 +279,13 @@ def _of_any_text(results: Path, plan: Plan) -> dict[str, Any]:
     return {
         "name": plan.name,
         "settings": plan.settings,
+        "task": plan.task,
         "corpus_name": plan.corpus,
         "arms": {arm: plan.phases_of(arm) for arm in plan.arms},
         "seeds": plan.seeds,
         "run": under(results, plan.folder),
         "tests": under(results, plan.folder),
-        "backbones": {arm: plan.backbone_of(arm) for arm in plan.arms},
+        "backbones": {arm: plan.backbone_of(arm).name for arm in plan.arms},
         "noised": under(results, paths.noised_text(plan.name)),
         "pretraining": {arm: pretraining_tokens(plan, arm) for arm in plan.arms},
     }
@@ -290,7 +293,7 @@ def _of_any_text(results: Path, plan: Plan) -> dict[str, Any]:
 
 def pretraining_tokens(plan: Plan, arm: str) -> int:
     """Updates × tokens per update of all backbones that an arm is made from, as far as they are trained here."""
-    links = [plan.config.backbones[link] for link in chain(plan.config, plan.backbone_of(arm))]
+    links = [link.settings for link in plan.backbone_of(arm).chain]
     before = sum(block.training.updates * block.training.batch_tokens for link in links if (block := link.pretraining))
     for model in (link.arm for link in links):
         if model:

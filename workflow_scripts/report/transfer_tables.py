@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.config.configuration import Config
 from workflow_scripts.evidence.average import AVERAGE
 from workflow_scripts.evidence.significance import marker
 from workflow_scripts.report import labels, tables
@@ -21,7 +20,7 @@ from workflow_scripts.report.published import other_conditions
 from workflow_scripts.report.study import Study, configured, spread, summary, under
 from workflow_scripts.run import transfer_comparisons
 from workflow_scripts.stage import InputError
-from workflow_scripts.tasks.plan import Plan
+from workflow_scripts.tasks.plan import Plans
 
 HEADER = (
     *("task", "corpus", "testset", "language", "model", "metric", "value", "sd", "seeds"),
@@ -30,22 +29,22 @@ HEADER = (
 """Columns of `transfer.tsv`."""
 
 
-def transfer(results: Path, config: Config) -> dict[str, Any]:
+def transfer(results: Path, plans: Plans) -> dict[str, Any]:
     """All that the section shows; nothing where no models are compared. Tasks that cannot be shown are under `failed` with the reason."""
-    base = config.run.transfer
+    base = plans.config.run.transfer
     if not base:
         return {}
     made: dict[str, Any] = {"base": base, "tasks": [], "failed": {}, "read": []}
-    for group in transfer_comparisons.comparisons(config):
-        studies = {model: configured(results, Plan(config, name)) for model, name in group.items()}
-        with _noted(made, group[base]):
+    for group in transfer_comparisons.comparisons(plans):
+        studies = {model: configured(results, plan) for model, plan in group.items()}
+        with _noted(made, group[base].name):
             runs = {model: (study, study.baseline) for model, study in studies.items()}
-            tests = studies[base].json(under(results, transfer_comparisons.result(group[base])))
+            tests = studies[base].json(under(results, transfer_comparisons.result(group)))
             made["tasks"].append(task(base, runs, {model: model for model in group}, tests["pairs"], tests["covers"]["seeds"]))
         made["read"] += [path for study in studies.values() for path in study.read]
-    for name, models in transfer_comparisons.retrievals(config).items():
-        study = configured(results, Plan(config, name))
-        with _noted(made, name):
+    for plan, models in transfer_comparisons.retrievals(plans).items():
+        study = configured(results, plan)
+        with _noted(made, plan.name):
             tests = study.json(study.run / "significance.json")
             runs = {model: (study, called) for model, called in models.items()}
             made["tasks"].append(task(base, runs, models, tests["pairs"], tests["covers"]["seeds"]))

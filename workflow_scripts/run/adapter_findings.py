@@ -7,59 +7,58 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from workflow_scripts import registry
-from workflow_scripts.config.configuration import Config
 from workflow_scripts.models.family import DEFAULT_FAMILY
 from workflow_scripts.models.recognition import family_of
 from workflow_scripts.run.findings import Finding, judged
-from workflow_scripts.run.model_findings import located
+from workflow_scripts.run.model_findings import folder_of
 from workflow_scripts.stage import InputError
-from workflow_scripts.tasks.experiment import Trained, chain
+from workflow_scripts.tasks.experiment import Trained
+from workflow_scripts.tasks.plan import BackbonePlan
 
 
-def adapters(config: Config, phases: Iterable[Trained]) -> Iterator[Finding]:
+def adapters(phases: Iterable[Trained]) -> Iterator[Finding]:
     """Whether each adapter of the phases fits its backbone, each combination once."""
-    seen: list[tuple[Any, str]] = []
+    seen: list[tuple[Any, BackbonePlan]] = []
     for phase in phases:
         if phase.adapter and (phase.adapter, phase.backbone) not in seen:
             seen.append((phase.adapter, phase.backbone))
-            yield judged(f"{phase.where}.adapter", _fits, config, phase)
+            yield judged(f"{phase.where}.adapter", _fits, phase)
 
 
-def _fits(config: Config, phase: Trained) -> str:
-    kind = (phase.adapter or {})["kind"]
-    trained = trained_weights(config, phase)
+def _fits(phase: Trained) -> str:
+    kind, name = (phase.adapter or {})["kind"], phase.backbone.name
+    trained = trained_weights(phase)
     if trained is None:
-        return f"{kind}; whether it fits {phase.backbone} is known when that model is there"
-    return f"{kind} trains {trained:,} weights of {phase.backbone}"
+        return f"{kind}; whether it fits {name} is known when that model is there"
+    return f"{kind} trains {trained:,} weights of {name}"
 
 
-def trained_weights(config: Config, phase: Trained) -> int | None:
+def trained_weights(phase: Trained) -> int | None:
     """How many weights the adapter of a phase trains; None without an adapter, and where the model is not there to be looked at.
 
     Raises `InputError` as `training.adapter.adapt` does.
     """
     from workflow_scripts.training.adapter import adapt
 
-    network = network_of(config, phase.backbone) if phase.adapter else None
+    network = network_of(phase.backbone) if phase.adapter else None
     return adapt(network, phase.adapter or {}, 1).trained if network is not None else None
 
 
-def network_of(config: Config, name: str) -> Any | None:
+def network_of(backbone: BackbonePlan) -> Any | None:
     """The network of a backbone without numbers; None where its files are not there, and where a conversion has made another one of it."""
     import torch
     from transformers import AutoConfig
 
     from workflow_scripts.models.networks import class_of
 
-    links = [config.backbones[link] for link in chain(config, name)]
-    if any(link.kind == "converted" for link in links):
+    if any(link.settings.kind == "converted" for link in backbone.chain):
         return None
-    origin = links[-1]
+    origin = backbone.origin
     try:
         with torch.device("meta"):
             if (small := origin.made_here) and (maker := registry.entry("family", origin.family or DEFAULT_FAMILY).maker):
                 return maker.network(small, small.vocabulary)
-            if folder := located(origin.model or "", origin.revision):
+            if folder := folder_of(origin):
                 return class_of(family_of(folder), "text").from_config(AutoConfig.from_pretrained(folder))
     except InputError:
         pass  # preflight says elsewhere what is wrong with the model

@@ -7,6 +7,7 @@ An analysis names models (backbones, and models of arms) and a text. Each of its
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from workflow_scripts import plugins, registry
 from workflow_scripts.config import paths
@@ -17,21 +18,19 @@ from workflow_scripts.models.family import DEFAULT_FAMILY
 from workflow_scripts.names import undefined
 from workflow_scripts.run.jobs import Job
 from workflow_scripts.stage import resource
-from workflow_scripts.tasks.experiment import chain
-from workflow_scripts.tasks.plan import plans_of_run
+from workflow_scripts.tasks.plan import BackbonePlan, Plans
 from workflow_scripts.text import labelled
 from workflow_scripts.text.languages import unknown_language
-from workflow_scripts.training.backbone import Backbone
 
 # ---------------------------------------------------------------------------------------------
 # what a configuration means
 
 
-def models_of_arms(config: Config) -> dict[str, str]:
+def models_of_arms(plans: Plans) -> dict[str, BackbonePlan]:
     """Every model that an arm of the run makes → the backbone that it starts from."""
     return {
         f"{plan.name}/{arm}/seed{seed}/{phase.name}": plan.backbone_of(arm)
-        for plan in plans_of_run(config)
+        for plan in plans.of_run
         for arm, phase in plan.phases
         for seed in plan.seeds
     }
@@ -42,41 +41,38 @@ def model_folder(name: str) -> str:
     return f"results/runs/{name}/model" if "/" in name else paths.backbone_model(name)
 
 
-def text_of(config: Config, analysis: Analysis) -> dict[str, str]:
-    """Language → the file that is read, of all languages that the text has.
+class Text(NamedTuple):
+    """The text that an analysis reads."""
 
-    Of labelled text these are the examples; where words are tagged or targets written, the texts alone.
-    """
+    files: dict[str, str]
+    """Language → file, of all languages that the text has."""
+    labelled: bool = False
+    """Whether it is labelled examples, each of which is one text, whether it has one part or two."""
+    documents: bool = False
+    """Whether it is documents with their summaries; `</s>` between sentences is then read as in training."""
+
+
+def text_of(config: Config, analysis: Analysis) -> Text:
+    """The text that an analysis reads; where words are tagged or targets written, the texts without them."""
+    name = analysis.corpus or ""
     if analysis.text:
-        return {code: resource(path) for code, path in analysis.text.items()}
-    if analysis.corpus in config.corpora:
-        part = f"test/{analysis.testset or next(iter(config.corpora[analysis.corpus].test))}"
-        return {code: paths.corpus_text(config, analysis.corpus, part, code) for code in config.corpora[analysis.corpus].languages}
-    found: dict[str, str] = {}
-    if analysis.corpus in config.labelled:
-        suffix = ".tsv" if reads_examples(config, analysis) else ""
-        for name in config.labelled[analysis.corpus].test:
-            code = paths.labelled_language(config, analysis.corpus, f"test/{name}")
-            found.setdefault(code, paths.labelled_file(config, analysis.corpus, f"test/{name}", suffix))
-    return found
-
-
-def reads_examples(config: Config, analysis: Analysis) -> bool:
-    """Whether the text are labelled examples, each of which is one text, whether it has one part or two."""
-    labelled = None if analysis.text or analysis.corpus in config.corpora else config.labelled.get(analysis.corpus or "")
-    return labelled is not None and labelled.unit not in ("word", "target")
-
-
-def reads_documents(config: Config, analysis: Analysis) -> bool:
-    """Whether the text are documents with their summaries; `</s>` between sentences is then read as in training."""
-    corpus = None if analysis.text else config.corpora.get(analysis.corpus or "")
-    return corpus is not None and corpus.documents is not None
+        return Text({code: resource(path) for code, path in analysis.text.items()})
+    if corpus := config.corpora.get(name):
+        part = f"test/{analysis.testset or next(iter(corpus.test))}"
+        files = {code: paths.corpus_text(config, name, part, code) for code in corpus.languages}
+        return Text(files, documents=corpus.documents is not None)
+    if (block := config.labelled.get(name)) is None:
+        return Text({})
+    found, examples = dict[str, str](), block.unit not in ("word", "target")
+    for part in (f"test/{test}" for test in block.test):
+        found.setdefault(block.language_of(part), paths.labelled_file(config, name, part, ".tsv" if examples else ""))
+    return Text(found, labelled=examples)
 
 
 def chosen_text(config: Config, analysis: Analysis) -> dict[str, str]:
     """Language → file, of the languages that are looked at."""
-    found = text_of(config, analysis)
-    return {code: found[code] for code in analysis.languages or found}
+    files = text_of(config, analysis).files
+    return {code: files[code] for code in analysis.languages or files}
 
 
 def sources_read(config: Config) -> set[str]:
@@ -100,22 +96,18 @@ def reads_text(analysis: Analysis) -> bool:
     return any(registry.entry("analysis", stage).reads_text for stage in analysis.stages)
 
 
-def languages_for(config: Config, backbone: str) -> list[str]:
+def languages_for(backbone: BackbonePlan) -> list[str]:
     """The languages of the texts that the run's analyses of this backbone, or of one made from it, read."""
-    return sorted(
-        {
-            code
-            for name in analyses_of(config, backbone)
-            if reads_text(config.analyses[name])
-            for code in chosen_text(config, config.analyses[name])
-        }
-    )
+    config = backbone.plans.config
+    asked = [config.analyses[name] for name in analyses_of(backbone)]
+    return sorted({code for analysis in asked if reads_text(analysis) for code in chosen_text(config, analysis)})
 
 
-def analyses_of(config: Config, backbone: str) -> list[str]:
+def analyses_of(backbone: BackbonePlan) -> list[str]:
     """The run's analyses that look into a backbone, or into one that is made from it."""
-    chosen = [name for name in config.run.analyses if name in config.analyses]
-    return [name for name in chosen if any(backbone in chain(config, model) for model in config.analyses[name].models)]
+    plans, known = backbone.plans, backbone.plans.config.analyses
+    chosen = [name for name in plans.config.run.analyses if name in known]
+    return [name for name in chosen if any(backbone in plans.backbone(model).chain for model in known[name].models)]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -145,8 +137,8 @@ def stage_flags(job: Job, stage: str | None = None) -> list[str]:
         flags += ["--base", analysis.base]
     if entry.reads_text:
         flags += ["--languages", *chosen_text(job.config, analysis), *(["--parallel"] if analysis.parallel else [])]
-        flags += ["--labelled"] if reads_examples(job.config, analysis) else []
-        flags += ["--documents"] if reads_documents(job.config, analysis) else []
+        text = text_of(job.config, analysis)
+        flags += [*(["--labelled"] if text.labelled else []), *(["--documents"] if text.documents else [])]
     return flags
 
 
@@ -159,11 +151,10 @@ def results(config: Config) -> list[str]:
 # what is wrong with an analysis
 
 
-def problems(config: Config, name: str, known_by: dict[str, list[str]]) -> Iterator[str]:
+def problems(plans: Plans, name: str, known_by: dict[BackbonePlan, list[str]]) -> Iterator[str]:
     """What is wrong with an analysis and types cannot tell; `known_by` has the languages of every backbone that is made here."""
-    where, analysis = f"analyses.{name}", config.analyses[name]
-    arms = models_of_arms(config)
-    known = [*config.backbones, *arms]
+    where, analysis = f"analyses.{name}", plans.config.analyses[name]
+    known = plans.backbones | models_of_arms(plans)
     if not analysis.models:
         yield f"{where}.models: names no model"
     if len({*analysis.models}) < len(analysis.models):
@@ -172,25 +163,27 @@ def problems(config: Config, name: str, known_by: dict[str, list[str]]) -> Itera
         yield from undefined(f"{where}.models", model, known)
     if analysis.base is not None:
         yield from undefined(f"{where}.base", analysis.base, analysis.models)
-    made = {model: origin_of(config, arms.get(model, model)) for model in analysis.models if model in known}
+    made = {model: known[model] for model in analysis.models if model in known}
     languages = None
     if reads_text(analysis):
-        found = [*_text_problems(config, where, analysis, {arms.get(model, model) for model in made}, known_by)]
+        found = [*_text_problems(plans.config, where, analysis, {*made.values()}, known_by)]
         yield from found
-        languages = None if found else list(chosen_text(config, analysis))
-    sizes = {model: origin.made_here for model, origin in made.items() if origin and origin.made_here}
+        languages = None if found else list(chosen_text(plans.config, analysis))
+    sizes = {model: small for model, backbone in made.items() if (small := backbone.origin.made_here)}
     compared = Compared(where, analysis, sizes, languages)
     for stage in analysis.stages:
         if check := registry.entry("analysis", stage).problems:
             yield from check(compared)
-    for model, origin in made.items():
-        if analysis.side == "decoder" and origin and origin.kind == "small":
+    for model, origin in ((model, backbone.origin) for model, backbone in made.items()):
+        if analysis.side == "decoder" and origin.kind == "small":
             family = registry.entry("family", origin.family or DEFAULT_FAMILY)
             if not family.decoder:
                 yield f"{where}.side: {model} is an encoder (family {family.name}), which has no decoder"
 
 
-def _text_problems(config: Config, where: str, analysis: Analysis, backbones: set[str], known_by: dict[str, list[str]]) -> Iterator[str]:
+def _text_problems(
+    config: Config, where: str, analysis: Analysis, backbones: set[BackbonePlan], known_by: dict[BackbonePlan, list[str]]
+) -> Iterator[str]:
     """What is wrong with the text of an analysis, or which of its languages a backbone does not know."""
     if bool(analysis.text) == bool(analysis.corpus):
         yield f"{where}: give either `text`, a file for each language, or `corpus`, whose test set is read; `stages: [spectra]` needs none"
@@ -212,19 +205,13 @@ def _text_problems(config: Config, where: str, analysis: Analysis, backbones: se
         return
     if analysis.testset and analysis.corpus in config.corpora and analysis.testset not in config.corpora[analysis.corpus].test:
         return
-    has = text_of(config, analysis)
+    has = text_of(config, analysis).files
     asked = analysis.languages or list(has)
     if missing := [code for code in asked if code not in has]:
         yield f"{where}.languages: there is no text for {', '.join(missing)}; the text has {', '.join(has)}"
     for code in has:
         if said := unknown_language(code):
             yield f"{where}: {said}"
-    for backbone in sorted(backbones & known_by.keys()):
+    for backbone in sorted(backbones & known_by.keys(), key=lambda one: one.name):
         if unknown := [code for code in asked if code not in known_by[backbone]]:
-            yield f"{where}: backbone {backbone} does not know {', '.join(unknown)}, it knows {', '.join(known_by[backbone])}"
-
-
-def origin_of(config: Config, backbone: str) -> Backbone | None:
-    """The first of a backbone's chain, which has its shape; None where that is not defined."""
-    links = chain(config, backbone)
-    return config.backbones[links[-1]] if links else None
+            yield f"{where}: backbone {backbone.name} does not know {', '.join(unknown)}, it knows {', '.join(known_by[backbone])}"

@@ -7,13 +7,12 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from workflow_scripts import registry
-from workflow_scripts.config.configuration import Config
 from workflow_scripts.config.phases import Phase
 from workflow_scripts.names import undefined
 from workflow_scripts.run.explanations import explain
 from workflow_scripts.stage import InputError, own_settings
-from workflow_scripts.tasks.experiment import experiments_needed, family_in, training_adapter
-from workflow_scripts.tasks.plan import Plan, plans_of_run
+from workflow_scripts.tasks.experiment import training_adapter
+from workflow_scripts.tasks.plan import Plan, Plans
 from workflow_scripts.training.bitext import directions
 from workflow_scripts.training.objective import Objective
 from workflow_scripts.training.pretraining import objective_block, objective_for
@@ -21,30 +20,29 @@ from workflow_scripts.training.pretraining_settings import Pretraining
 from workflow_scripts.training.settings import Training
 
 
-def problems(config: Config) -> Iterator[str]:
+def problems(plans: Plans) -> Iterator[str]:
     """Every line tells of an arm that is no chain, or whose phases have settings that do not fit, and of arms of unlike lengths."""
-    yield from _arm_problems(config)
+    for name, phases in plans.config.arms.items():
+        yield from _arm_problems(f"arms.{name}", phases)
+    if "backbone" in plans.config.arms:
+        yield "arms.backbone: is what the report calls the model that arms start from; take another name"
     yield from _kin_problems()
-    yield from _unequal_arms(config)
+    yield from _unequal_arms(plans)
 
 
-def _arm_problems(config: Config) -> Iterator[str]:
+def _arm_problems(where: str, phases: list[Phase]) -> Iterator[str]:
     """An arm is a chain of phases that ends with its only task phase."""
-    for name, phases in config.arms.items():
-        where = f"arms.{name}"
-        if not phases or phases[-1].data != "task" or [p.data for p in phases].count("task") != 1:
-            yield f"{where}: an arm ends with its one `data: task` phase; those before it restore noised text, or learn by an objective"
-        for phase in phases:
-            yield from _settings_problems(where, phase)
-            yield from _phase_length_problems(where, phase)
-            yield from _phase_training_problems(where, phase)
-        if len(phases) > 1 and phases[-1].untrained:
-            yield f"{where}.shots: asks a model as it is, and stands alone in its arm; leave the phases before it out, or `shots`"
-        for phase in phases[1:]:
-            if phase.start == "scratch":
-                yield f"{where}.start: {phase.data} would begin anew, without what the phase before it has learnt; leave `start` out"
-        if name == "backbone":
-            yield "arms.backbone: is what the report calls the model that arms start from; take another name"
+    if not phases or phases[-1].data != "task" or [p.data for p in phases].count("task") != 1:
+        yield f"{where}: an arm ends with its one `data: task` phase; those before it restore noised text, or learn by an objective"
+    for phase in phases:
+        yield from _settings_problems(where, phase)
+        yield from _phase_length_problems(where, phase)
+        yield from _phase_training_problems(where, phase)
+    if len(phases) > 1 and phases[-1].untrained:
+        yield f"{where}.shots: asks a model as it is, and stands alone in its arm; leave the phases before it out, or `shots`"
+    for phase in phases[1:]:
+        if phase.start == "scratch":
+            yield f"{where}.start: {phase.data} would begin anew, without what the phase before it has learnt; leave `start` out"
 
 
 def _settings_problems(where: str, phase: Phase) -> Iterator[str]:
@@ -128,10 +126,10 @@ def _phase_training_problems(where: str, phase: Phase) -> Iterator[str]:
         yield from (f"{where}.training.{explain(problem, Training)}" for problem in error.errors())
 
 
-def _unequal_arms(config: Config) -> Iterator[str]:
+def _unequal_arms(plans: Plans) -> Iterator[str]:
     """All arms of an experiment must be trained for the same length; each disagreement is reported once."""
     told: set[str] = set()
-    for plan in plans_of_run(config):
+    for plan in plans.of_run:
         chains = {arm: plan.phases_of(arm) for arm, _ in plan.phases}
         # what trains nothing is compared with what does as a baseline
         totals = {arm: _length(phases) for arm, phases in chains.items() if not phases[-1].untrained}
@@ -154,13 +152,12 @@ def _length(phases: list[Phase]) -> str:
 # what phases before the task read
 
 
-def bridge_problems(config: Config) -> Iterator[str]:
+def bridge_problems(plan: Plan) -> Iterator[str]:
     """Every line tells of an objective that does not fit the model or the text, or of a text that a phase cannot read."""
-    for plan in experiments_needed(config):
-        for arm, phase in plan.phases if plan.text else ():  # of a text that is not there is told with the experiment
-            if phase.bridge:
-                found = [*_text_problems(plan, arm, phase)]
-                yield from found or _objective_problems(plan, arm, phase)
+    for arm, phase in plan.phases if plan.text else ():  # of a text that is not there is told with the experiment
+        if phase.bridge:
+            found = [*_text_problems(plan, arm, phase)]
+            yield from found or _objective_problems(plan, arm, phase)
 
 
 def _text_problems(plan: Plan, arm: str, phase: Phase) -> Iterator[str]:
@@ -197,8 +194,8 @@ def _objective_problems(plan: Plan, arm: str, phase: Phase) -> Iterator[str]:
             directions([pair], block.direction, block.pivot)
         except InputError as problem:
             yield f"{where}.objective: {problem}"
-    if family := family_in(plan.config, plan.backbone_of(arm)):
+    if family := plan.backbone_of(arm).family:
         try:
-            objective_for(phase.data, registry.entry("family", family))
+            objective_for(phase.data, family)
         except InputError as problem:
             yield f"{where}: {problem}"

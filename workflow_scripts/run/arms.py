@@ -16,11 +16,10 @@ from workflow_scripts.evidence.trivial import Kind
 from workflow_scripts.models.templates import Templates, plain
 from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.run.jobs import Job, as_json, plugin_inputs, templates_of, writing_plugins
-from workflow_scripts.run.uses import backbones_used
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks import crosslingual, translation
+from workflow_scripts.tasks.entry import MoreText
 from workflow_scripts.tasks.experiment import (
-    MoreText,
     generator_settings,
     grid_of,
     grid_points,
@@ -224,7 +223,7 @@ def phase_start(job: Job, name: str | None = None) -> str:
     before = job.plan.phases_of(job.arm)[: phase.place[0]]
     if before and phase.start == "previous":
         return paths.trained_model(job.plan.name, _arm_with(before, job), job.w.seed, before[-1].name)
-    return paths.backbone_model(job.plan.backbone_of(job.arm))
+    return paths.backbone_model(job.plan.backbone_of(job.arm).name)
 
 
 def _arm_with(before: list[Phase], job: Job) -> str:
@@ -247,8 +246,8 @@ def from_scratch(job: Job, name: str | None = None) -> str:
 def trained_arms(plan: Plan) -> list[str]:
     """The arms of an experiment that the run trains: those that it compares, and those whose models are backbones."""
     compared = plan.arms if plan.name in plan.config.run.experiments else []
-    models = [block.arm for block in (plan.config.backbones[used] for used in backbones_used(plan.config)) if block.arm]
-    return list(dict.fromkeys([*compared, *(model.arm for model in models if model.experiment == plan.name)]))
+    models = [backbone.settings.arm for backbone in plan.plans.backbones_used]
+    return list(dict.fromkeys([*compared, *(model.arm for model in models if model and model.experiment == plan.name)]))
 
 
 def experiment_text(job: Job, part: str, side: int) -> str:

@@ -10,32 +10,28 @@ from typing import Any
 
 from workflow_scripts import plugins, registry
 from workflow_scripts.config import paths
-from workflow_scripts.config.configuration import Config
 from workflow_scripts.models.recognition import family_of
 from workflow_scripts.models.templates import Templates
-from workflow_scripts.run.backbone_uses import backbone_users, keeps_head, languages_known, of_users, writes_text
+from workflow_scripts.run.backbone_uses import backbone_users, keeps_head, languages_known, made_from, of_users, writes_text
 from workflow_scripts.run.jobs import Job, asks_for_labels, templates_of
-from workflow_scripts.run.uses import backbones_used
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks import crosslingual, translation, verbaliser
-from workflow_scripts.tasks.experiment import chain
-from workflow_scripts.tasks.plan import Plan
+from workflow_scripts.tasks.plan import BackbonePlan, Plan
 from workflow_scripts.training.backbone import Backbone
 
 
 def backbone_languages(job: Job) -> list[str]:
     """The languages that the backbone must know."""
-    return languages_known(job.config, job.w.backbone)
+    return languages_known(job.backbone)
 
 
 def encoder_will_do(job: Job) -> str:
     """The flag for a backbone that has no text to write: it may be an encoder alone."""
-    return "" if writes_text(job.config, job.w.backbone) else "--encoder-will-do"
+    return "" if writes_text(job.backbone) else "--encoder-will-do"
 
 
-def _reads_text(config: Config, backbone: str) -> bool:
-    """Whether the backbone is made of, or trimmed to, the experiments' text."""
-    block = config.backbones[backbone]
+def _reads_text(block: Backbone) -> bool:
+    """Whether a backbone is made of, or trimmed to, the experiments' text."""
     return block.kind not in ("hub", "converted") or block.trim
 
 
@@ -45,27 +41,23 @@ def backbone_task_text(job: Job) -> list[str]:
     Where the vocabulary is cut down to it, lexicons with words from elsewhere belong to it as well, since switched words need their pieces,
     and so does all text of the models that are made from it.
     """
-    if not _reads_text(job.config, job.w.backbone):
+    block = job.backbone.settings
+    if not _reads_text(block):
         return []
-    if of_arm := job.backbone.arm:
-        trained = Plan(job.config, of_arm.experiment)
+    if block.arm:
+        trained = job.plans.experiments[block.arm.experiment]
         return sorted(trained.task.training_text(trained))
-    read = set(of_users(job.config, job.w.backbone, "training_text"))
-    if job.backbone.trim:
-        users = backbone_users(job.config, job.w.backbone)
+    read = set(of_users(job.backbone, "training_text"))
+    if block.trim:
+        users = backbone_users(job.backbone)
         read |= {path for plan in users for path in (*_words_from_elsewhere(plan), *_text_from_elsewhere(plan))}
-        read |= {
-            path
-            for name in backbones_used(job.config)
-            if job.w.backbone in chain(job.config, name)
-            for path in _pretrained_on(job.config, name)
-        }
+        read |= {path for made in made_from(job.backbone) for path in _pretrained_on(made)}
     return sorted(read)
 
 
-def _pretrained_on(config: Config, backbone: str) -> set[str]:
+def _pretrained_on(backbone: BackbonePlan) -> set[str]:
     """The files that a backbone is pretrained on here, but for the experiments' own."""
-    block = config.backbones[backbone].pretraining
+    block, config = backbone.settings.pretraining, backbone.plans.config
     if block is None:
         return set()
     sides = [(name, code) for name in block.bitext for code in config.corpora[name].languages]
@@ -95,12 +87,12 @@ def _text_from_elsewhere(plan: Plan) -> list[str]:
 
 def backbone_held_out(job: Job) -> list[str]:
     """Dev and test sets, whose sentences the backbone must not be trained on."""
-    return of_users(job.config, job.w.backbone, "held_out_text") if _reads_text(job.config, job.w.backbone) else []
+    return of_users(job.backbone, "held_out_text") if _reads_text(job.backbone.settings) else []
 
 
 def backbone_text(job: Job) -> list[str]:
     """The text that a backbone is pretrained on, besides the task's own, and its ready-made copy; or the files of a model in a folder."""
-    named = job.backbone
+    named = job.backbone.settings
     # what a run has made is a folder as a whole, of which Snakemake takes no single file
     if named.kind == "hub" and named.model and (folder := Path(named.model)).is_dir() and folder.parts[:1] != ("results",):
         return sorted(str(path) for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
@@ -111,14 +103,14 @@ def backbone_text(job: Job) -> list[str]:
 
 def backbone_bitext(job: Job, part: str) -> list[str]:
     """Both sides of a part of each corpus that a backbone is pretrained on."""
-    block = job.backbone.pretraining
+    block = job.backbone.settings.pretraining
     named = block.bitext if block else []
     return [paths.corpus_text(job.config, name, part, code) for name in named for code in job.config.corpora[name].languages]
 
 
 def backbone_start(job: Job) -> dict[str, Any]:
     """The model of the backbone that a continued one is made from, and the plugins that its objective and its family come from."""
-    block, found = job.backbone, dict[str, Any]()
+    block, found = job.backbone.settings, dict[str, Any]()
     if block.arm:
         found["start"] = paths.trained_model(block.arm.experiment, block.arm.arm, block.arm.seed, block.arm.phase)
     elif block.kind in ("continued", "converted") and block.from_:
@@ -142,8 +134,8 @@ def _family_of(block: Backbone) -> registry.Entry | None:
 def loaded_for(job: Job) -> str:
     """The flags, as words of the shell, of what a backbone is loaded for: one that keeps the head of its pretraining, and one whose
     vocabulary is cut down and that experiments ask by templates of their own."""
-    given = ["--keep-head"] if keeps_head(job.config, job.w.backbone) else []
-    users = backbone_users(job.config, job.w.backbone) if job.backbone.trim else []
+    given = ["--keep-head"] if keeps_head(job.backbone) else []
+    users = backbone_users(job.backbone) if job.backbone.settings.trim else []
     own = {template for each in users if (used := templates_of(each)) for template in used.texts}
     own |= {text for each in users if asks_for_labels(each) for text in verbaliser.texts(each.settings.verbaliser, each.text.labels)}
     if found := sorted(own - {"", Templates.restore}):
@@ -153,7 +145,7 @@ def loaded_for(job: Job) -> str:
 
 def backbone_settings(job: Job) -> str:
     """The backbone's block, with the embedded files where they really are."""
-    block = dataclasses.asdict(job.backbone)
+    block = dataclasses.asdict(job.backbone.settings)
     for part in filter(None, (block["small"], block["continued"])):
         part["text"] = {code: path if path == "task" else resource(path) for code, path in part["text"].items()}
         if part.get("ready"):

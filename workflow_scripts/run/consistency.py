@@ -15,15 +15,13 @@ from workflow_scripts.config.configuration import Config, LexiconStages
 from workflow_scripts.models.family import DEFAULT_FAMILY
 from workflow_scripts.names import undefined, unfit
 from workflow_scripts.run import aligned_checks, analyses, arm_checks, backbone_checks, corpus_checks, labelled_checks, transfer_comparisons
-from workflow_scripts.run.arm_checks import own_problems
 from workflow_scripts.run.backbone_uses import backbone_users, languages_known
 from workflow_scripts.run.loading import NAMED_PARTS, WITH_PARTS
 from workflow_scripts.run.text_checks import language_problems
 from workflow_scripts.run.uses import data_file, paths_of
 from workflow_scripts.tasks.crosslingual import crosslingual_lexicons, is_learnt
-from workflow_scripts.tasks.experiment import pretrained_in
-from workflow_scripts.tasks.plan import Plan, plans_of_run
-from workflow_scripts.tasks.translation import translations
+from workflow_scripts.tasks.plan import BackbonePlan, Plans
+from workflow_scripts.tasks.translation import translations_of_run
 from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.training.backbone import Backbone
 
@@ -37,29 +35,30 @@ def problems(config: Config) -> Iterator[str]:
     if names := [*_name_problems(config)]:
         yield from names
         return
-    of_experiments = [*_experiment_problems(config)]
+    plans = Plans(config)
+    of_experiments = [problem for plan in plans.of_run for problem in plan.task.problems(plan)]
     found = [
-        *_run_problems(config),
+        *_run_problems(plans),
         *_seed_problems(config),
         *_text_problems(config),
-        *_lexicon_problems(config),
-        *arm_checks.problems(config),
-        *_file_problems(config),
-        *_backbone_problems(config),
+        *_lexicon_problems(plans),
+        *arm_checks.problems(plans),
+        *_file_problems(plans),
+        *(problem for backbone in plans.backbones.values() for problem in backbone_checks.problems(backbone)),
         *of_experiments,
         # which experiments are needed is known where all of them are sound
-        *([] if of_experiments else arm_checks.bridge_problems(config)),
+        *(problem for plan in ([] if of_experiments else plans.needed) for problem in arm_checks.bridge_problems(plan)),
     ]
-    yield from found or [*_analysis_problems(config), *transfer_comparisons.problems(config)]
+    yield from found or [*_analysis_problems(plans), *transfer_comparisons.problems(plans)]
 
 
 # ---------------------------------------------------------------------------------------------
 # what is run
 
 
-def _run_problems(config: Config) -> Iterator[str]:
+def _run_problems(plans: Plans) -> Iterator[str]:
     """A run names experiments, arms and analyses that are defined; it needs experiments, and arms if any experiment trains."""
-    any_trains = any(Plan(config, name).trains for name in config.experiments)
+    config, any_trains = plans.config, any(plan.trains for plan in plans.experiments.values())
     yield from _chosen_problems("run.experiments", config.run.experiments, config.experiments, needed=True)
     if isinstance(config.run.zero_shot, list):
         yield from _chosen_problems("run.zero_shot", config.run.zero_shot, config.experiments, needed=False)
@@ -106,12 +105,6 @@ def _name_problems(config: Config) -> Iterator[str]:
             yield from (line for part, own in named.items() if isinstance(own, dict) for line in unfit(f"{section}.{name}.{part}", own))
 
 
-def _experiment_problems(config: Config) -> Iterator[str]:
-    """The task of each experiment knows what it needs."""
-    for plan in plans_of_run(config):
-        yield from plan.task.problems(plan)
-
-
 # ---------------------------------------------------------------------------------------------
 # text and files
 
@@ -126,10 +119,11 @@ def _text_problems(config: Config) -> Iterator[str]:
         yield from aligned_checks.aligned_problems(f"aligned.{name}", aligned)
 
 
-def _file_problems(config: Config) -> Iterator[str]:
+def _file_problems(plans: Plans) -> Iterator[str]:
     """A file that the run makes must belong to a block of `data` or to a corpus, and Snakemake must be able to take its name."""
+    config = plans.config
     made = {"results/data/": [data_file(config, name) for name in config.data], "results/corpora/": _text_of_corpora(config)}
-    for where, path in paths_of(config):
+    for where, path in paths_of(plans):
         for folder, files in made.items():
             if path.startswith(folder):
                 yield from undefined(where, path, files)
@@ -148,36 +142,36 @@ def _text_of_corpora(config: Config) -> list[str]:
 # lexicons
 
 
-def _lexicon_problems(config: Config) -> Iterator[str]:
+def _lexicon_problems(plans: Plans) -> Iterator[str]:
     """A lexicon must fit its unit, and have what its mapping needs for each corpus that it is learnt from."""
+    config = plans.config
     for name, lexicon in config.lexicons.items():
         where = f"lexicons.{name}"
-        yield from _unit_problems(where, lexicon, config)
+        yield from _unit_problems(where, lexicon, config.backbones)
         if lexicon.corpus:
             yield from undefined(f"{where}.corpus", lexicon.corpus, config.corpora)
-        corpora = _learnt_from(name, lexicon, config)
+        corpora = _learnt_from(name, lexicon, plans)
         pairs = {"-".join(corpus.languages) for corpus in corpora.values()}
         yield from _pair_problems(where, lexicon, pairs)
         yield from _mapping_problems(where, lexicon, corpora, pairs)
 
 
-def _unit_problems(where: str, lexicon: LexiconStages, config: Config) -> Iterator[str]:
+def _unit_problems(where: str, lexicon: LexiconStages, backbones: Iterable[str]) -> Iterator[str]:
     """A lexicon of pieces belongs to one backbone and learns its vectors itself; a lexicon of words has no backbone."""
     if lexicon.unit == "piece":
-        yield from undefined(f"{where}.backbone", lexicon.backbone or "", config.backbones)
+        yield from undefined(f"{where}.backbone", lexicon.backbone or "", backbones)
         if lexicon.vectors or lexicon.mapping.mode not in ("unsupervised", "identical", "numerals"):
             yield f"{where}: with unit piece, vectors are learnt and mapped by mode unsupervised, identical or numerals"
     elif lexicon.backbone:
         yield f"{where}.backbone: is for unit piece only"
 
 
-def _learnt_from(name: str, lexicon: LexiconStages, config: Config) -> dict[str, Corpus]:
+def _learnt_from(name: str, lexicon: LexiconStages, plans: Plans) -> dict[str, Corpus]:
     """The corpora from which the run learns a lexicon, for translations and for transfer between languages."""
-    users = [plan for key, plan in translations(config).items() if key in config.run.experiments and name in plan.lexicons]
-    corpora = {corpus: config.corpora[corpus] for plan in users if (corpus := plan.lexicon_corpus(name)) in config.corpora}
-    if is_learnt(lexicon) and lexicon.corpus in config.corpora and name in crosslingual_lexicons(config):
-        corpora[str(lexicon.corpus)] = config.corpora[str(lexicon.corpus)]
-    return corpora
+    learnt = [plan.lexicon_corpus(name) for plan in translations_of_run(plans) if name in plan.lexicons]
+    if is_learnt(lexicon) and name in crosslingual_lexicons(plans):
+        learnt.append(str(lexicon.corpus))
+    return {corpus: plans.config.corpora[corpus] for corpus in learnt if corpus in plans.config.corpora}
 
 
 def _pair_problems(where: str, lexicon: LexiconStages, pairs: set[str]) -> Iterator[str]:
@@ -206,38 +200,24 @@ def _mapping_problems(where: str, lexicon: LexiconStages, corpora: dict[str, Cor
 
 
 # ---------------------------------------------------------------------------------------------
-# backbones and analyses
+# analyses
 
 
-def _backbone_problems(config: Config) -> Iterator[str]:
-    """Sizes and training settings must fit a backbone; what it is made from is left to `backbone_checks`."""
-    for name, backbone in config.backbones.items():
-        if backbone.small and backbone.small.d_model % backbone.small.heads:
-            yield f"backbones.{name}.small: d_model {backbone.small.d_model} must be a multiple of heads {backbone.small.heads}"
-        if backbone.pretraining and backbone.pretraining.training.pairs:
-            yield f"backbones.{name}.{backbone.kind}.training.pairs: is for a task phase; a backbone reads all of its text"
-        if backbone.pretraining and backbone.objective:
-            where = f"backbones.{name}.{backbone.kind}.objective_settings"
-            yield from own_problems(where, registry.entry("objective", backbone.objective), backbone.pretraining.objective_settings)
-    yield from backbone_checks.problems(config)
-
-
-def _analysis_problems(config: Config) -> Iterator[str]:
+def _analysis_problems(plans: Plans) -> Iterator[str]:
     """The run's analyses must be sound before the backbones that only they use are looked at."""
-    known = _languages_of_small_backbones(config)
+    known, config = _languages_of_small_backbones(plans), plans.config
     chosen = [name for name in config.run.analyses if name in config.analyses]
-    found = [problem for name in chosen for problem in analyses.problems(config, name, known)]
-    yield from found or _analysed_backbone_problems(config)
+    found = [problem for name in chosen for problem in analyses.problems(plans, name, known)]
+    yield from found or (problem for backbone in plans.backbones.values() for problem in _analysed_backbone_problems(backbone))
 
 
-def _languages_of_small_backbones(config: Config) -> dict[str, list[str]]:
+def _languages_of_small_backbones(plans: Plans) -> dict[BackbonePlan, list[str]]:
     """The languages of each backbone that is made here for experiments.
 
     Such a vocabulary has tags for no more languages than those that it was made for; some families have no tags.
     """
-    origins = {name: analyses.origin_of(config, name) for name in config.backbones}
-    made = [name for name, origin in origins.items() if origin and origin.kind == "small" and has_tags(origin)]
-    return {name: languages_known(config, name) for name in made if backbone_users(config, name)}
+    made = [each for each in plans.backbones.values() if each.origin.kind == "small" and has_tags(each.origin)]
+    return {backbone: languages_known(backbone) for backbone in made if backbone_users(backbone)}
 
 
 def has_tags(backbone: Backbone) -> bool:
@@ -245,19 +225,19 @@ def has_tags(backbone: Backbone) -> bool:
     return bool(registry.entry("family", backbone.family or DEFAULT_FAMILY).tags)
 
 
-def _analysed_backbone_problems(config: Config) -> Iterator[str]:
+def _analysed_backbone_problems(backbone: BackbonePlan) -> Iterator[str]:
     """A backbone that only analyses use needs its settings, and text in each of their languages."""
-    for name, backbone in config.backbones.items():
-        if backbone_users(config, name) or not (users := analyses.analyses_of(config, name)):
-            continue
-        if missing := backbone.lacks:
-            yield f"backbones.{name}: kind {backbone.kind} needs `{missing}`"
-        needed = analyses.languages_for(config, name)
-        text = pretrained_in(config, name) if backbone.made_here else needed
-        for code in needed:
-            if code not in text:
-                yield f"backbones.{name}.{backbone.kind}.text: no text for {code!r}, which analyses.{users[0]} needs; it has {text}"
-        if task := [code for code, path in (backbone.pretraining.text if backbone.pretraining else {}).items() if path == "task"]:
-            said = "no experiment of the run uses this backbone, so there is no task whose text it could read"
-            file = f"results/corpora/CORPUS.xx-yy/train.{task[0]}"
-            yield f"backbones.{name}.{backbone.kind}.text.{task[0]}: {said}; name a file, such as {file}"
+    if backbone_users(backbone) or not (users := analyses.analyses_of(backbone)):
+        return
+    block = backbone.settings
+    if missing := block.lacks:
+        yield f"{backbone.where}: kind {block.kind} needs `{missing}`"
+    needed = analyses.languages_for(backbone)
+    text = backbone.pretrained_in if block.made_here else needed
+    for code in needed:
+        if code not in text:
+            yield f"{backbone.where_made}.text: no text for {code!r}, which analyses.{users[0]} needs; it has {text}"
+    if task := [code for code, path in (block.pretraining.text if block.pretraining else {}).items() if path == "task"]:
+        said = "no experiment of the run uses this backbone, so there is no task whose text it could read"
+        file = f"results/corpora/CORPUS.xx-yy/train.{task[0]}"
+        yield f"{backbone.where_made}.text.{task[0]}: {said}; name a file, such as {file}"

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from workflow_scripts import registry
 from workflow_scripts.config.configuration import Config
+from workflow_scripts.config.experiments import task_name
 from workflow_scripts.run.processes import as_called
-from workflow_scripts.tasks.entry import task_of
 
 
 class Failure(NamedTuple):
@@ -262,7 +262,7 @@ def settings_of(failure: Failure, config: "Config | None" = None) -> tuple[str, 
         block = f"analyses.{failure.wildcards.get('analysis', '…')}.{failure.rule}"
         return block, f"lower {block}.{analysis.lowers_memory}" if analysis.lowers_memory else ""
     known = config.experiments.get(failure.wildcards.get("experiment", "")) if config else None
-    tasks = [task_of(known)] if known else registry.entries("task").values()
+    tasks = [registry.entry("task", task_name(known))] if known else registry.entries("task").values()
     keys = {rule: key for task in tasks for rule, key in task.rules.items()}
     if (key := keys.get(failure.rule)) is None:
         return f"{experiment}.{failure.rule.partition('_')[0]}", ""

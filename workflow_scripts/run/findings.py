@@ -14,12 +14,11 @@ from workflow_scripts import plugins
 from workflow_scripts.config.configuration import Config
 from workflow_scripts.config.phases import Phase
 from workflow_scripts.run.arms import trained_arms
-from workflow_scripts.run.backbone_uses import languages_known
-from workflow_scripts.run.uses import backbones_used, bitext_used
+from workflow_scripts.run.uses import bitext_used
 from workflow_scripts.stage import ROOT, InputError
 from workflow_scripts.tasks.crosslingual import crosslingual_lexicons, is_learnt
-from workflow_scripts.tasks.experiment import chain, experiments_needed, phase_training
-from workflow_scripts.tasks.plan import Plan, plans_of_run
+from workflow_scripts.tasks.experiment import phase_training
+from workflow_scripts.tasks.plan import BackbonePlan, Plan, Plans
 from workflow_scripts.tasks.translation import translations
 from workflow_scripts.training.settings import Training
 
@@ -65,49 +64,38 @@ def is_awaited(*paths: str) -> bool:
 # what the run uses
 
 
-def translated(config: Config) -> list[Plan]:
+def translated(plans: Plans) -> list[Plan]:
     """The experiments on parallel corpora that the run needs, those too that only train what a backbone or an analysis is made of."""
-    needed = {plan.name for plan in experiments_needed(config)}
-    return [plan for name, plan in translations(config).items() if name in needed]
+    return [plan for plan in translations(plans) if plan in plans.needed]
 
 
-def scored(config: Config) -> list[Plan]:
-    """Those that the run itself names, which are decoded and scored."""
-    return [plan for name, plan in translations(config).items() if name in config.run.experiments]
-
-
-def with_labels(config: Config) -> list[Plan]:
+def with_labels(plans: Plans) -> list[Plan]:
     """The run's experiments whose text has labels."""
-    return [plan for plan in plans_of_run(config) if plan.task.text == "labelled"]
+    return [plan for plan in plans.of_run if plan.task.text == "labelled"]
 
 
-def used_lexicons(config: Config) -> list[tuple[str, str]]:
+def used_lexicons(plans: Plans) -> list[tuple[str, str]]:
     """Corpus and lexicon, each pair once."""
-    used = [(plan.lexicon_corpus(name), name) for plan in translated(config) for name in plan.lexicons]
-    learnt = {name: config.lexicons[name] for name in crosslingual_lexicons(config)}
+    used = [(plan.lexicon_corpus(name), name) for plan in translated(plans) for name in plan.lexicons]
+    learnt = {name: plans.config.lexicons[name] for name in crosslingual_lexicons(plans)}
     return list(dict.fromkeys([*used, *((str(block.corpus), name) for name, block in learnt.items() if is_learnt(block))]))
 
 
-def used_corpora(config: Config) -> list[str]:
+def used_corpora(plans: Plans) -> list[str]:
     """The experiments' corpora, those that phases before a task read, and those of lexicons and of pretrained backbones."""
-    learnt_from = [*(corpus for corpus, _ in used_lexicons(config)), *bitext_used(config)]
-    own = [name for plan in translated(config) for name in (plan.corpus, *plan.settings.together_with)]
-    own += [name for plan in experiments_needed(config) for name in plan.corpora_read]
+    learnt_from = [*(corpus for corpus, _ in used_lexicons(plans)), *bitext_used(plans)]
+    own = [name for plan in translated(plans) for name in (plan.corpus, *plan.settings.together_with)]
+    own += [name for plan in plans.needed for name in plan.corpora_read]
     return list(dict.fromkeys([*own, *learnt_from]))
 
 
-def used_backbones(config: Config) -> dict[str, list[str]]:
-    """Backbone → languages that it must know."""
-    return {name: languages_known(config, name) for name in backbones_used(config)}
-
-
-def masked_phases(config: Config, backbone: str) -> list[str]:
+def masked_phases(backbone: BackbonePlan) -> list[str]:
     """The phases of arms in which the backbone, or one that is made from it, restores text with masks."""
     return [
         f"arms.{arm} ({phase.data})"
-        for plan in experiments_needed(config)
+        for plan in backbone.plans.needed
         for arm, phase in plan.phases_of_arms(trained_arms(plan))
-        if backbone in chain(config, plan.backbone_of(arm))
+        if backbone in plan.backbone_of(arm).chain
         if phase.restores and phase.restores.masks
     ]
 
@@ -139,15 +127,15 @@ def brought() -> Iterator[Finding]:
             yield Finding("ok", f"plugin {plugin.name}", f"brings {brings}")
 
 
-def left_out(config: Config) -> Iterator[Finding]:
+def left_out(plans: Plans) -> Iterator[Finding]:
     """Experiments on a backbone of the run that are not selected: all on it would be trained anew, if one of them were added later."""
     shipped = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))["experiments"]
-    backbones = {name: getattr(experiment, "backbone", None) for name, experiment in config.experiments.items()}
-    for backbone in dict.fromkeys(backbones[name] for name in config.run.experiments if backbones.get(name)):
-        selected = [name for name in config.run.experiments if backbones[name] == backbone]
-        others = [name for name, own in backbones.items() if own == backbone and name not in selected and name not in shipped]
-        if others:
-            trainings = sum(len(plan.arms) * len(plan.seeds) for plan in (Plan(config, name) for name in selected))
+    backbones = {name: plan.settings.backbone for name, plan in plans.experiments.items() if plan.trains}
+    for backbone in dict.fromkeys(backbones[plan.name] for plan in plans.of_run if plan.trains):
+        selected = [plan for plan in plans.of_run if backbones.get(plan.name) == backbone]
+        chosen = {*plans.config.run.experiments, *shipped}
+        if others := [name for name, own in backbones.items() if own == backbone and name not in chosen]:
+            trainings = sum(len(plan.arms) * len(plan.seeds) for plan in selected)
             names = ", ".join(others[:3]) + (f" and {len(others) - 3} more" if len(others) > 3 else "")
             yield Finding(
                 "note",
@@ -158,45 +146,42 @@ def left_out(config: Config) -> Iterator[Finding]:
             )
 
 
-def few_seeds(config: Config) -> Iterator[Finding]:
-    """Experiments that ask for more seeds than the run has."""
-    of_run = len(config.run.seeds)
-    for name in config.run.experiments:
-        wanted = getattr(config.experiments[name], "seeds", None)
-        if isinstance(wanted, int) and wanted > of_run:
-            yield Finding("note", f"experiments.{name}.seeds", f"{wanted}, but run.seeds has {of_run}; name more of them there")
+def few_seeds(plan: Plan) -> Iterator[Finding]:
+    """An experiment that asks for more seeds than the run has."""
+    of_run, wanted = len(plan.config.run.seeds), getattr(plan.settings, "seeds", None)
+    if isinstance(wanted, int) and wanted > of_run:
+        yield Finding("note", f"{plan.where}.seeds", f"{wanted}, but run.seeds has {of_run}; name more of them there")
 
 
-def few_pairs(config: Config) -> Iterator[Finding]:
+def few_pairs(plan: Plan) -> Iterator[Finding]:
     """Where finetuning reads a part of the text, which an experiment that is `like` the demo's has from there."""
-    for plan in translated(config):
-        if pairs := plan.settings.training.pairs:
-            said = f"finetuning on {plan.corpus} reads {pairs:,} pairs at most; `training: {{pairs: null}}` reads all"
-            yield Finding("ok", "training.pairs", said)
+    if pairs := plan.settings.training.pairs:
+        said = f"finetuning on {plan.corpus} reads {pairs:,} pairs at most; `training: {{pairs: null}}` reads all"
+        yield Finding("ok", "training.pairs", said)
 
 
-def long_warmups(config: Config) -> Iterator[Finding]:
+def long_warmups(plan: Plan) -> Iterator[Finding]:
     """Phases that end before their learning rate has reached its peak, or just then."""
-    for plan, arm, phase, training in trained_by_updates(config):
+    for arm, phase, training in trained_by_updates(plan):
         if training.warmup_updates >= training.updates:
             said = f"the learning rate still rises at the last of {training.updates:,} updates of arms.{arm} ({phase.data})"
             yield Finding("note", f"{plan.where}.training.warmup_updates", f"{training.warmup_updates:,}: {said}; set a smaller one")
 
 
-def unread_updates(config: Config) -> Iterator[Finding]:
-    """Experiments that say how many updates are made, which the arms do."""
-    for plan in plans_of_run(config):
-        if plan.trains and plan.settings.training.updates != Training.updates:
-            said = f"{plan.settings.training.updates:,}: is not read; a phase of an arm says how many updates it makes"
-            yield Finding("note", f"{plan.where}.training.updates", f"{said}; set them under `arms`")
+def unread_updates(plan: Plan) -> Iterator[Finding]:
+    """An experiment that says how many updates are made, which the arms do."""
+    if plan.trains and plan.settings.training.updates != Training.updates:
+        said = f"{plan.settings.training.updates:,}: is not read; a phase of an arm says how many updates it makes"
+        yield Finding("note", f"{plan.where}.training.updates", f"{said}; set them under `arms`")
 
 
-def short_batches(config: Config) -> Iterator[Finding]:
+def short_batches(plans: Plans) -> Iterator[Finding]:
     """Settings of training by which a row may be longer than a batch, which ends the training when such a row comes."""
-    blocks = {name: config.backbones[name].pretraining for name in backbones_used(config)}
-    settings = {f"backbones.{name}.{config.backbones[name].kind}": block.training for name, block in blocks.items() if block}
-    for plan, arm, phase, training in trained_by_updates(config):
-        settings[f"arms.{arm}" if {"batch_tokens", "max_length"} & phase.training.keys() else plan.where] = training
+    blocks = {backbone.where_made: backbone.settings.pretraining for backbone in plans.backbones_used}
+    settings = {where: block.training for where, block in blocks.items() if block}
+    for plan in plans.of_run:
+        for arm, phase, training in trained_by_updates(plan):
+            settings[f"arms.{arm}" if {"batch_tokens", "max_length"} & phase.training.keys() else plan.where] = training
     for where, training in settings.items():
         if training.batch_tokens < training.max_length:
             said = f"{training.batch_tokens} is less than max_length, {training.max_length}, and a row that is longer than a batch ends"
@@ -207,11 +192,12 @@ HIGHEST_RATE = 5e-4
 """The highest learning rate with which a published model is finetuned without a note."""
 
 
-def high_learning_rates(config: Config) -> Iterator[Finding]:
+def high_learning_rates(plans: Plans) -> Iterator[Finding]:
     """Published models that are finetuned with a learning rate for small ones, most often taken over from the demo by `like`."""
     told: dict[str, str] = {}
-    for plan, arm, phase, training in trained_by_updates(config):
-        kinds = {config.backbones[link].kind for link in chain(config, plan.backbone_of(arm))}
+    trained = ((plan, *phase) for plan in plans.of_run for phase in trained_by_updates(plan))
+    for plan, arm, phase, training in trained:
+        kinds = {link.settings.kind for link in plan.backbone_of(arm).chain}
         # a new decoder, prompts and random weights want more
         pretrained = "hub" in kinds and "converted" not in kinds and phase.writes.decoder and phase.start == "previous"
         if pretrained and training.learning_rate > HIGHEST_RATE:
@@ -222,9 +208,6 @@ def high_learning_rates(config: Config) -> Iterator[Finding]:
     yield from (Finding("note", about, said) for about, said in told.items())
 
 
-def trained_by_updates(config: Config) -> Iterator[tuple[Plan, str, Phase, Training]]:
-    """Experiment, arm, phase and settings of the run's phases but for heads, which are trained in epochs by settings of their own."""
-    for plan in plans_of_run(config):
-        for arm, phase in plan.phases:
-            if phase.updates:
-                yield plan, arm, phase, phase_training(plan.settings, phase)
+def trained_by_updates(plan: Plan) -> Iterator[tuple[str, Phase, Training]]:
+    """Arm, phase and settings of an experiment's phases but for heads, which are trained in epochs by settings of their own."""
+    return ((arm, phase, phase_training(plan.settings, phase)) for arm, phase in plan.phases if phase.updates)

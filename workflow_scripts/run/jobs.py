@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any, Protocol
 
@@ -24,10 +24,9 @@ from workflow_scripts.models.templates import Templates
 from workflow_scripts.names import instead
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.experiment import grid_points
-from workflow_scripts.tasks.plan import Plan
+from workflow_scripts.tasks.plan import BackbonePlan, Plan, Plans
 from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.labelled import Labelled
-from workflow_scripts.training.backbone import Backbone
 
 
 class Wildcards(Protocol):
@@ -40,16 +39,22 @@ class Wildcards(Protocol):
         ...
 
 
+@dataclasses.dataclass(frozen=True, eq=False)
 class Job:
     """A job's wildcards, and what they name in the configuration, each found when it is first asked for."""
 
-    def __init__(self, config: Config, wildcards: Wildcards, plans: Mapping[str, Plan] | None = None):
-        self.config, self.w, self._plans = config, wildcards, plans
+    plans: Plans
+    w: Wildcards
 
-    @cached_property
+    @property
+    def config(self) -> Config:
+        """The whole configuration."""
+        return self.plans.config
+
+    @property
     def plan(self) -> Plan:
         """The experiment."""
-        return self._plans[self.w.experiment] if self._plans else Plan(self.config, self.w.experiment)
+        return self.plans.experiments[self.w.experiment]
 
     @property
     def arm(self) -> str:
@@ -67,9 +72,9 @@ class Job:
         return next(phase for phase in self.config.arms[self.arm] if phase.name == (name or self.w.phase))
 
     @property
-    def backbone(self) -> Backbone:
-        """The backbone's block."""
-        return self.config.backbones[self.w.backbone]
+    def backbone(self) -> BackbonePlan:
+        """The backbone."""
+        return self.plans.backbones[self.w.backbone]
 
     @property
     def lexicon(self) -> LexiconStages:
@@ -103,16 +108,15 @@ def flags(inputs: Any, *names: str) -> list[str]:
     return [part for name, files in found for part in (f"--{name.replace('_', '-')}", *([files] if isinstance(files, str) else files))]
 
 
-def jobs_of(config: Config) -> Callable[[Wildcards], Job]:
+def jobs_of(plans: Plans) -> Callable[[Wildcards], Job]:
     """What gives the job of some wildcards: one and the same for all that its rule asks. It raises as `check_names` does."""
     known: dict[frozenset[tuple[str, str]], Job] = {}
-    plans = {name: Plan(config, name) for name in config.experiments}
 
     def job_of(wildcards: Wildcards) -> Job:
         names = frozenset(wildcards.items())
         if names not in known:
-            check_names(config, wildcards)
-            known[names] = Job(config, wildcards, plans)
+            check_names(plans.config, wildcards)
+            known[names] = Job(plans, wildcards)
         return known[names]
 
     return job_of

@@ -5,24 +5,24 @@ import itertools
 from collections import Counter
 from collections.abc import Iterator
 
-from workflow_scripts.config.configuration import Config
 from workflow_scripts.run.analyses import sources_read
 from workflow_scripts.run.findings import Finding, is_awaited, judged, with_labels
 from workflow_scripts.run.mark_findings import joined_files, of_other_tools, quoted_cells
 from workflow_scripts.run.text_findings import HEAD, HEADER, beginning, foreign, in_both, is_table, ragged
 from workflow_scripts.run.uses import sources_of
 from workflow_scripts.stage import InputError
+from workflow_scripts.tasks.plan import Plans
 from workflow_scripts.text.examples import Example, read_any
 from workflow_scripts.text.labelled import Labelled, as_read, belongs_to_part
 from workflow_scripts.text.labelled_source import LabelledSource
 from workflow_scripts.text.tagged import INNER_BLANK
 
 
-def labelled(config: Config) -> Iterator[Finding]:
+def labelled(plans: Plans) -> Iterator[Finding]:
     """Whether labelled text is what the configuration says: files, columns, labels."""
-    read = sources_read(config)
+    config, read = plans.config, sources_read(plans.config)
     analysed = [name for name in config.labelled if f"labelled.{name}.train" in read]
-    for name in dict.fromkeys([*(plan.corpus for plan in with_labels(config)), *analysed]):
+    for name in dict.fromkeys([*(plan.corpus for plan in with_labels(plans)), *analysed]):
         block, learnt = config.labelled[name], list[Example]()
         parts: dict[str, dict[str, list[str]]] = {}
         for part, source in sources_of(block).items():

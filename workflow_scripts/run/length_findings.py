@@ -6,17 +6,15 @@ The beginnings of texts are looked at. A training counts all of its text (`train
 from collections.abc import Iterator
 from pathlib import Path
 
-from workflow_scripts.config.configuration import Config
 from workflow_scripts.models.recognition import config_of, longest_row
 from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.run.findings import Finding, is_awaited, trained_by_updates
 from workflow_scripts.run.labelled_findings import examples_of, plain_lines
-from workflow_scripts.run.model_findings import located
+from workflow_scripts.run.model_findings import folder_of
 from workflow_scripts.run.text_findings import beginning
-from workflow_scripts.run.tokenizers_at_hand import codec_in
+from workflow_scripts.run.tokenizers_at_hand import codec_at_hand
 from workflow_scripts.stage import InputError, resource
-from workflow_scripts.tasks.experiment import chain
-from workflow_scripts.tasks.plan import Plan, plans_of_run
+from workflow_scripts.tasks.plan import BackbonePlan, Plan
 from workflow_scripts.text.parallel import read_pairs
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.too_long import NO_LIMIT, Room
@@ -25,11 +23,11 @@ MANY = 0.01
 """The share of long rows from which on they are a note."""
 
 
-def long_rows(config: Config) -> Iterator[Finding]:
-    """What share of the training text is longer than `max_length`, of each experiment and, where they have their own, of arms."""
+def long_rows(plan: Plan) -> Iterator[Finding]:
+    """What share of the training text is longer than `max_length`, of an experiment and, where they have their own, of arms."""
     told: dict[str, Finding] = {}
-    for plan, arm, phase, training in trained_by_updates(config):
-        if not (codec := _codec(config, plan.backbone_of(arm), plan.task.documents)):
+    for arm, phase, training in trained_by_updates(plan):
+        if not (codec := _codec(plan.backbone_of(arm), plan.task.documents)):
             continue
         own = {"max_length", "too_long"} & phase.training.keys() or phase.backbone or phase.text
         where = f"arms.{arm} in {plan.name}" if own else plan.where
@@ -38,7 +36,7 @@ def long_rows(config: Config) -> Iterator[Finding]:
         paired = phase.data == "task" or (phase.learns and phase.learns.reads == "pairs")
         sides = text if paired else {"": [line for some in text.values() for line in some]}
         if where not in told and any(sides.values()):
-            told[where] = _long_rows(f"{where}.training.max_length", codec, sides, training, _positions(config, plan.backbone_of(arm)))
+            told[where] = _long_rows(f"{where}.training.max_length", codec, sides, training, _positions(plan.backbone_of(arm)))
     yield from told.values()
 
 
@@ -81,22 +79,18 @@ def _long_rows(about: str, codec: Codec, sides: dict[str, list[str]], training: 
     return Finding("note", about, f"{said}; raise max_length, {way_out}")
 
 
-def long_sources(config: Config) -> Iterator[Finding]:
+def long_sources(plan: Plan) -> Iterator[Finding]:
     """Test sets with texts that are longer than a model that is to write from them can read."""
-    told: dict[str, None] = {}
-    for plan in plans_of_run(config):
-        for arm in plan.arms if plan.task.answers == "text" else ():
-            backbone = plan.backbone_of(arm)
-            codec, longest = _codec(config, backbone, plan.task.documents), _positions(config, backbone)
-            if not (codec and longest):
-                continue
-            for test, lines in _sources(plan).items():
-                pieces = codec.pieces(codec.behind_blank(lines), NO_LIMIT)
-                if long := [number for number, ids in enumerate(pieces, 1) if len(ids) > longest - 2]:
-                    said = f"{len(long):,} of {len(lines):,} texts have more than the {longest:,} pieces that {backbone} reads"
-                    about = f"{plan.where}: test set {test}"
-                    told[f"{about}\t{said}; their ends are lost (text {long[0]} is the first). Split them into sentences"] = None
-    yield from (Finding("note", *line.split("\t")) for line in told)
+    for backbone in dict.fromkeys(map(plan.backbone_of, plan.arms if plan.task.answers == "text" else ())):
+        codec, longest = _codec(backbone, plan.task.documents), _positions(backbone)
+        if not (codec and longest):
+            continue
+        for test, lines in _sources(plan).items():
+            pieces = codec.pieces(codec.behind_blank(lines), NO_LIMIT)
+            if long := [number for number, ids in enumerate(pieces, 1) if len(ids) > longest - 2]:
+                said = f"{len(long):,} of {len(lines):,} texts have more than the {longest:,} pieces that {backbone.name} reads"
+                way_out = f"their ends are lost (text {long[0]} is the first). Split them into sentences"
+                yield Finding("note", f"{plan.where}: test set {test}", f"{said}; {way_out}")
 
 
 def _sources(plan: Plan) -> dict[str, list[str]]:
@@ -113,27 +107,21 @@ def _sources(plan: Plan) -> dict[str, list[str]]:
     return {test: [example.text for example in beginning(examples_of, source, block)] for test, source in files.items()}
 
 
-def _folder(config: Config, backbone: str) -> Path | None:
+def _folder(backbone: BackbonePlan) -> Path | None:
     """A folder with the vocabulary of a backbone, where that is there before the run."""
-    first = config.backbones[chain(config, backbone)[-1]]
-    if first.small and first.small.ready:
-        return Path(resource(first.small.ready))
-    return located(first.model, first.revision) if first.model else None
+    small = backbone.origin.small
+    return Path(resource(small.ready)) if small and small.ready else folder_of(backbone.origin)
 
 
-def _codec(config: Config, backbone: str, documents: bool) -> Codec | None:
-    folder = _folder(config, backbone)
-    try:
-        return codec_in(folder, documents) if folder else None
-    except InputError:  # which is told elsewhere
-        return None
+def _codec(backbone: BackbonePlan, documents: bool) -> Codec | None:
+    return codec_at_hand(_folder(backbone), documents)
 
 
-def _positions(config: Config, backbone: str) -> int:
+def _positions(backbone: BackbonePlan) -> int:
     """The longest row that a backbone reads; 0 where it is not known."""
     from types import SimpleNamespace
 
     try:
-        return longest_row(SimpleNamespace(**config_of(folder))) if (folder := _folder(config, backbone)) else 0
+        return longest_row(SimpleNamespace(**config_of(folder))) if (folder := _folder(backbone)) else 0
     except (InputError, AttributeError):
         return 0

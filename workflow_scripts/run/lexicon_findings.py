@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
-from workflow_scripts.config.configuration import Config
 from workflow_scripts.lexicon.vecmap import find_program
 from workflow_scripts.lexicon.vectors import read_vectors
 from workflow_scripts.run.findings import Finding, is_awaited, judged, used_lexicons, with_labels
@@ -12,6 +11,7 @@ from workflow_scripts.run.labelled_findings import examples_of, plain_lines
 from workflow_scripts.run.text_findings import beginning, foreign
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks.crosslingual import given_lexicons, is_learnt
+from workflow_scripts.tasks.plan import Plans
 from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.labelled import Labelled
 from workflow_scripts.text.languages import language
@@ -20,9 +20,10 @@ from workflow_scripts.text.word_lists import check_order, read_dictionary
 from workflow_scripts.text.words import count_words
 
 
-def lexicons(config: Config) -> Iterator[Finding]:
+def lexicons(plans: Plans) -> Iterator[Finding]:
     """Whether word lists and vectors are there and in their formats."""
-    for corpus, name in used_lexicons(config):
+    config = plans.config
+    for corpus, name in used_lexicons(plans):
         block, codes = config.lexicons[name], config.corpora[corpus].languages
         for kind in ("dictionary", "gold"):
             if (path := getattr(block, kind).get("-".join(codes))) and not is_awaited(path):
@@ -34,17 +35,17 @@ def lexicons(config: Config) -> Iterator[Finding]:
                 yield from foreign(f"lexicons.{name}.vectors.{code}", words, code)
         if block.mapping.engine == "vecmap":
             yield judged(f"lexicons.{name}.mapping.vecmap", lambda clone: str(find_program(clone)), block.mapping.vecmap)
-    given = {key: plan.corpus for plan in with_labels(config) for key in given_lexicons(plan)}
+    given = {key: plan.corpus for plan in with_labels(plans) for key in given_lexicons(plan)}
     for (name, pair), text in sorted(given.items()):
         if not is_learnt(config.lexicons[name]) and not is_awaited(path := config.lexicons[name].dictionary[pair]):
             yield judged(f"lexicons.{name}.dictionary.{pair}", _given_word_list, resource(path), pair, config.labelled[text])
-    yield from _unread(config)
+    yield from _unread(plans)
 
 
-def _unread(config: Config) -> Iterator[Finding]:
+def _unread(plans: Plans) -> Iterator[Finding]:
     """Notes where a lexicon has a dictionary, or vectors, that its way to be made does not read."""
-    users: dict[str, set[str]] = {}
-    for corpus, name in used_lexicons(config):
+    config, users = plans.config, dict[str, set[str]]()
+    for corpus, name in used_lexicons(plans):
         users.setdefault(name, set()).update(config.corpora[corpus].languages)
     for name, codes in users.items():
         block, mode = config.lexicons[name], config.lexicons[name].mapping.mode
@@ -58,10 +59,10 @@ def _unread(config: Config) -> Iterator[Finding]:
             yield Finding("note", f"lexicons.{name}.vectors", said)
 
 
-def clauses(config: Config) -> Iterator[Finding]:
+def clauses(plans: Plans) -> Iterator[Finding]:
     """Languages of which the lexicon and the noise know clauses instead of words."""
-    for corpus in dict.fromkeys(corpus for corpus, _ in used_lexicons(config)):
-        for code in config.corpora[corpus].languages:
+    for corpus in dict.fromkeys(corpus for corpus, _ in used_lexicons(plans)):
+        for code in plans.config.corpora[corpus].languages:
             if (known := language(code)).segments_clauses:
                 yield Finding(
                     "note",

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from workflow_scripts.config import paths
-from workflow_scripts.config.configuration import Config
 from workflow_scripts.lexicon.lexicon import ALIGNED_PAIRS
 from workflow_scripts.run.jobs import Job, as_json
 from workflow_scripts.stage import resource
-from workflow_scripts.tasks.plan import plans_of_run
+from workflow_scripts.tasks.plan import Plans
 
 
 def word_list(job: Job, kind: str) -> dict[str, str]:
@@ -61,6 +60,6 @@ def lexicon_settings(job: Job) -> str:
     return as_json(block, align=block.align and not job.corpus.documents)
 
 
-def lexicon_reports(config: Config) -> list[str]:
+def lexicon_reports(plans: Plans) -> list[str]:
     """The reports of all lexicons of the run."""
-    return sorted({f"{path}/lexicon.json" for plan in plans_of_run(config) for path in plan.task.lexicons(plan)})
+    return sorted({f"{path}/lexicon.json" for plan in plans.of_run for path in plan.task.lexicons(plan)})

@@ -16,7 +16,6 @@ from typing import Literal
 import torch
 
 from workflow_scripts import registry
-from workflow_scripts.config.configuration import Config
 from workflow_scripts.evidence.scores import Scores, leading
 from workflow_scripts.models.family import DEFAULT_FAMILY
 from workflow_scripts.models.foreign_code import code_that_ran, trusting
@@ -24,70 +23,70 @@ from workflow_scripts.models.recognition import config_of, family_of, titles
 from workflow_scripts.models.tokenisation import sentinel_ids
 from workflow_scripts.run.backbone_uses import keeps_head, languages_known, writes_text
 from workflow_scripts.run.estimates import MBART_LARGE, Shape
-from workflow_scripts.run.findings import Finding, Jobs, is_awaited, judged, masked_phases, scored, used_backbones
+from workflow_scripts.run.findings import Finding, Jobs, is_awaited, judged, masked_phases
 from workflow_scripts.run.mark_findings import of_other_tools
 from workflow_scripts.run.partitions import gpu_here, gpus_of
 from workflow_scripts.run.text_findings import beginning, foreign
-from workflow_scripts.run.tokenizers_at_hand import codec_in
+from workflow_scripts.run.tokenizers_at_hand import codec_at_hand, codec_in
 from workflow_scripts.stage import InputError, in_one_line, read_json, resource
-from workflow_scripts.tasks.experiment import chain
 from workflow_scripts.tasks.neighbours import Retrieval, chosen_layers
-from workflow_scripts.tasks.plan import plans_of_run
+from workflow_scripts.tasks.plan import BackbonePlan, Plan, Plans
 from workflow_scripts.tasks.retrieval import RETRIEVAL, settings_of
+from workflow_scripts.tasks.translation import translations_of_run
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.languages import language
+from workflow_scripts.training.backbone import Backbone
 from workflow_scripts.training.pretraining import known_family, objective_for
 from workflow_scripts.training.pretraining_settings import Pretraining, Texts
 from workflow_scripts.training.ready import differences, made_from
 
 
-def backbones(config: Config) -> Iterator[Finding]:
-    """Whether the backbones are there, or can be made or fetched, and know the languages."""
-    for name, codes in used_backbones(config).items():
-        block = config.backbones[name]
-        if block.pretraining:
-            text = block.pretraining.text
-            if unread := [code for code in text if code not in codes]:
-                said = f"{', '.join(unread)}: not read, as nothing in this run has them; the model is another one than where they are read"
-                yield Finding("note", f"backbones.{name}.{block.kind}.text", said)
-            for code in (code for code in codes if code in text and not is_awaited(text[code])):
-                yield judged(f"backbones.{name}.{block.kind}.text.{code}", _monolingual_text, block.pretraining, code)
-                if text[code] != "task":
-                    lines = beginning(read_lines, Path(resource(text[code])))
-                    yield from foreign(f"backbones.{name}.{block.kind}.text.{code}", lines, code)
-                    yield from of_other_tools(f"backbones.{name}.{block.kind}.text.{code}", {"text": {code: lines}})
-            if block.kind == "small" and block.pretraining.ready and not any(map(is_awaited, text.values())):
-                yield _ready_made(config, name, Path(resource(block.pretraining.ready)))
-        elif block.kind == "arm":
-            yield Finding("ok", f"backbones.{name}", f"the model of {block.from_}, which the run trains")
-        elif not block.model:
-            continue  # made of another backbone
-        elif folder := located(block.model, block.revision):
-            able = not writes_text(config, name), masked_phases(config, name), keeps_head(config, name)
-            with trusting(block.trust_remote_code):
-                yield judged(f"backbones.{name}.model", _model_in, folder, codes, *able)
-            if block.trim:
-                yield from _trimmed(name, folder)
-            if block.trust_remote_code and (files := code_that_ran(folder)):
-                said = f"code that comes with the model runs with your rights: {', '.join(files)}"
-                yield Finding("note", f"backbones.{name}.trust_remote_code", said)
-        else:
-            tagged = codes if writes_text(config, name) else []
-            yield judged(f"backbones.{name}.model", _model_on_the_hub, block.model, block.revision, tagged, verdict="note")
+def of_backbone(backbone: BackbonePlan) -> Iterator[Finding]:
+    """Whether a backbone is there, or can be made or fetched, and knows the languages."""
+    block, codes = backbone.settings, languages_known(backbone)
+    if block.pretraining:
+        text, where = block.pretraining.text, f"{backbone.where_made}.text"
+        if unread := [code for code in text if code not in codes]:
+            said = f"{', '.join(unread)}: not read, as nothing in this run has them; the model is another one than where they are read"
+            yield Finding("note", where, said)
+        for code in (code for code in codes if code in text and not is_awaited(text[code])):
+            yield judged(f"{where}.{code}", _monolingual_text, block.pretraining, code)
+            if text[code] != "task":
+                lines = beginning(read_lines, Path(resource(text[code])))
+                yield from foreign(f"{where}.{code}", lines, code)
+                yield from of_other_tools(f"{where}.{code}", {"text": {code: lines}})
+        if block.kind == "small" and block.pretraining.ready and not any(map(is_awaited, text.values())):
+            yield _ready_made(backbone, Path(resource(block.pretraining.ready)))
+    elif block.kind == "arm":
+        yield Finding("ok", backbone.where, f"the model of {block.from_}, which the run trains")
+    elif not block.model:
+        return  # made of another backbone
+    elif folder := folder_of(block):
+        able = not writes_text(backbone), masked_phases(backbone), keeps_head(backbone)
+        with trusting(block.trust_remote_code):
+            yield judged(f"{backbone.where}.model", _model_in, folder, codes, *able)
+        if block.trim:
+            yield from _trimmed(f"{backbone.where}.trim", folder)
+        if block.trust_remote_code and (files := code_that_ran(folder)):
+            said = f"code that comes with the model runs with your rights: {', '.join(files)}"
+            yield Finding("note", f"{backbone.where}.trust_remote_code", said)
+    else:
+        tagged = codes if writes_text(backbone) else []
+        yield judged(f"{backbone.where}.model", _model_on_the_hub, block.model, block.revision, tagged, verdict="note")
 
 
-def _ready_made(config: Config, name: str, folder: Path) -> Finding:
+def _ready_made(backbone: BackbonePlan, folder: Path) -> Finding:
     """Whether a ready-made copy will be taken, as far as settings and languages decide it: the run's own text is not there yet."""
-    block = config.backbones[name]
+    block = backbone.settings
     assert block.small
     text = {code: path if path == "task" else resource(path) for code, path in block.small.text.items()}
-    about = f"backbones.{name}.small.ready"
+    about = f"{backbone.where}.small.ready"
     if not (folder / "ready.json").is_file():
         said = f"{folder / 'ready.json'}: no such file; give a folder that `training.ready` has written, or leave `ready` out"
         return Finding("WRONG", about, said)
     family = block.family or DEFAULT_FAMILY
     objective = objective_for(block.objective, known_family(family))
-    wanted = made_from(replace(block.small, text=text), family, objective, Texts(tuple(languages_known(config, name))), block.seed)
+    wanted = made_from(replace(block.small, text=text), family, objective, Texts(tuple(languages_known(backbone))), block.seed)
     differs = [key for key in differences(read_json(folder / "ready.json"), wanted) if key not in ("task_text", "held_out")]
     if differs:
         return Finding("note", about, f"{folder} was made with other {', '.join(differs)}, so the backbone is pretrained here")
@@ -119,6 +118,11 @@ def located(model: str, revision: str | None) -> Path | None:
         return None
 
 
+def folder_of(block: Backbone) -> Path | None:
+    """The folder of a published model; None of others, and where it is not on this machine."""
+    return located(block.model, block.revision) if block.model else None
+
+
 def _model_in(folder: Path, codes: list[str], encoder_will_do: bool, masked: list[str], head: bool = False) -> str:
     family = family_of(folder)
     if not family.writes and not encoder_will_do:
@@ -138,15 +142,12 @@ def _model_in(folder: Path, codes: list[str], encoder_will_do: bool, masked: lis
     return f"{folder}, its tokenizer knows {' and '.join(code for code in codes if code not in unknown)}{lacks}{unread}"
 
 
-def _trimmed(name: str, folder: Path) -> Iterator[Finding]:
+def _trimmed(about: str, folder: Path) -> Iterator[Finding]:
     """What to say of a vocabulary that is to be cut down and cannot be, or that has nothing to cut; the rest is told elsewhere."""
     from workflow_scripts.models.trimming import check_trimmable
 
-    about = f"backbones.{name}.trim"
-    try:
-        codec = codec_in(folder)
-    except InputError:
-        return  # which is told with the model
+    if not (codec := codec_at_hand(folder)):
+        return
     if codec.form.reads_bytes:
         yield Finding("note", about, f"{codec.form.title} reads bytes, so there is nothing to trim")
         return
@@ -222,26 +223,24 @@ def _model_on_the_hub(model: str, revision: str | None, codes: list[str]) -> str
     return f"{model} is to be downloaded; compute nodes often have no network: {download} here first"
 
 
-def layers(config: Config) -> Iterator[Finding]:
+def layers(plan: Plan) -> Iterator[Finding]:
     """Whether the models of a retrieval have the layers that are asked for, where that is known before they are loaded."""
-    for plan in plans_of_run(config):
-        for arm in plan.arms if plan.task is RETRIEVAL else ():
-            settings = settings_of(plan.settings, arm)
-            if depth := _depth(config, plan.backbone_of(arm), settings.part):
-                yield judged(f"{plan.where}.models.{arm}", _layers_looked_at, depth, settings)
+    for arm in plan.arms if plan.task is RETRIEVAL else ():
+        settings = settings_of(plan.settings, arm)
+        if depth := _depth(plan.backbone_of(arm), settings.part):
+            yield judged(f"{plan.where}.models.{arm}", _layers_looked_at, depth, settings)
 
 
 def _layers_looked_at(depth: int, settings: Retrieval) -> str:
     return f"measures {', '.join(map(str, chosen_layers(depth, settings)))} of its layers, 0 to {depth}"
 
 
-def _depth(config: Config, name: str, side: str) -> int | None:
+def _depth(backbone: BackbonePlan, side: str) -> int | None:
     """The layers of one half of a model that begins as a backbone, of an encoder alone its own; None where they are not known."""
-    backbone = config.backbones[chain(config, name)[-1]]
-    if backbone.made_here:
-        shape = shape_of(config, name)
+    if backbone.origin.made_here:
+        shape = shape_of(backbone)
         return shape and ((side == "decoder" and shape.decoder_layers) or shape.encoder_layers)
-    if not (folder := located(backbone.model or "", backbone.revision)):
+    if not (folder := folder_of(backbone.origin)):
         return None
     try:
         read, size = config_of(folder), family_of(folder).size
@@ -250,9 +249,9 @@ def _depth(config: Config, name: str, side: str) -> int | None:
     return (side == "decoder" and read.get(size.get("decoder_layers", ""))) or read.get(size["layers"])
 
 
-def comet(config: Config) -> Iterator[Finding]:
+def comet(plans: Plans) -> Iterator[Finding]:
     """Whether COMET's models are there; a run goes on without."""
-    for settings in {comet.model: comet for plan in scored(config) if (comet := plan.settings.comet)}.values():
+    for settings in {comet.model: comet for plan in translations_of_run(plans) if (comet := plan.settings.comet)}.values():
         about = f"comet.model {settings.model}"
         if Path(settings.model).exists() or located(settings.model, settings.revision):
             yield Finding("ok", about, "is there")
@@ -264,9 +263,9 @@ def comet(config: Config) -> Iterator[Finding]:
             )
 
 
-def tokenisers(config: Config) -> Iterator[Finding]:
+def tokenisers(plans: Plans) -> Iterator[Finding]:
     """Whether what metrics fetch when they are first used is there: sacreBLEU's tokenisers of some languages."""
-    wanted = {(each.target, leading(each.scores), each.scores.tokenize) for each in (plan.settings for plan in scored(config))}
+    wanted = {(each.target, leading(each.scores), each.scores.tokenize) for each in (plan.settings for plan in translations_of_run(plans))}
     for code, metric, tokenize in sorted(wanted, key=str):
         entry, settings = registry.entry("metric", metric), Scores(tokenize=tokenize)
         if not entry.fetches:
@@ -292,9 +291,9 @@ def gpu_build(jobs: Jobs) -> Iterator[Finding]:
             yield Finding("note", about, f"{said}; install a CUDA build of torch (make setup TORCH=cuda), or ask for none")
 
 
-def gpu_decoding(config: Config, jobs: Jobs) -> Iterator[Finding]:
+def gpu_decoding(plans: Plans, jobs: Jobs) -> Iterator[Finding]:
     """Whether the engine is there, and on a GPU finds its library, where decoding asks for that of a cluster or the run has one here."""
-    decoding = [getattr(plan.settings, "decoding", None) for plan in plans_of_run(config)]
+    decoding = [getattr(plan.settings, "decoding", None) for plan in plans.of_run]
     wanted = dict.fromkeys(each.engine for each in decoding if each and each.device != "cpu")
     for engine in (registry.entry("engine", name) for name in wanted):
         if engine.missing and (reason := engine.missing()):
@@ -310,18 +309,17 @@ def gpu_decoding(config: Config, jobs: Jobs) -> Iterator[Finding]:
             yield Finding(verdict if reason else "ok", "decoding on a GPU", reason or f"{engine.label} finds its library")
 
 
-def shape_of(config: Config, name: str) -> Shape | None:
+def shape_of(backbone: BackbonePlan) -> Shape | None:
     """The size of a backbone; None where neither its files nor its name tell."""
-    backbone = config.backbones[chain(config, name)[-1]]
-    if small := backbone.made_here:
-        converted = [config.backbones[link] for link in chain(config, name) if config.backbones[link].to == "encoder-decoder"]
-        decoder_layers = small.layers if registry.entry("family", backbone.family or DEFAULT_FAMILY).decoder else 0
+    origin = backbone.origin
+    if small := origin.made_here:
+        converted = [link.settings for link in backbone.chain if link.settings.to == "encoder-decoder"]
+        decoder_layers = small.layers if registry.entry("family", origin.family or DEFAULT_FAMILY).decoder else 0
         decoder_layers = (converted[0].decoder_layers or small.layers) if converted else decoder_layers
         layers = (converted[0].encoder_layers if converted else None) or small.layers
         tied = not converted or converted[0].decoder == "random" or converted[0].head == "dropped"
         return Shape(small.vocabulary, small.d_model, small.ffn, layers, decoder_layers, small.max_positions, tied)
-    model = backbone.model or ""
-    if model and (folder := located(model, backbone.revision)):
+    if folder := folder_of(origin):
         try:
             read, form = {"tie_word_embeddings": True, **config_of(folder)}, family_of(folder)
             width, feed_forward, layers = (read[form.size[key]] for key in ("width", "feed_forward", "layers"))
@@ -334,4 +332,4 @@ def shape_of(config: Config, name: str) -> Shape | None:
             return shape._replace(query_width=heads * of_head, key_width=read.get("num_key_value_heads", heads) * of_head)
         except (InputError, KeyError):
             return None
-    return MBART_LARGE if "mbart-large" in model else None
+    return MBART_LARGE if "mbart-large" in (origin.model or "") else None

@@ -6,11 +6,10 @@ what the profile asks of Slurm (`findings`, `text_findings`, `labelled_findings`
 Everything that is wrong is listed at once, each with the way out.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from workflow_scripts.config.configuration import Config
 from workflow_scripts.run import (
     adapter_findings,
     findings,
@@ -29,7 +28,11 @@ from workflow_scripts.run.findings import Finding, Jobs
 from workflow_scripts.run.loading import check_files
 from workflow_scripts.run.uses import missing_files
 from workflow_scripts.stage import InputError, run
+from workflow_scripts.tasks.plan import Plans
+from workflow_scripts.tasks.translation import translations_of_run
 from workflow_scripts.text.files import missing_file
+
+T = TypeVar("T")
 
 
 def main(*configfiles: Path) -> None:
@@ -49,57 +52,62 @@ def main(*configfiles: Path) -> None:
     merged: dict[str, Any] = {}
     for file in files:
         update_config(merged, load_configfile(str(file)))
-    tell(look_at(load(merged, files), {}, {}))
+    tell(look_at(Plans(load(merged, files)), {}, {}))
 
 
-def look_at(config: Config, jobs: Jobs, wrong: dict[str, str], at_once: int = 1) -> Iterator[Finding]:
+def look_at(plans: Plans, jobs: Jobs, wrong: dict[str, str], at_once: int = 1) -> Iterator[Finding]:
     """Everything that was found, right or wrong.
 
     `wrong` has the rules of which the profile asks what cannot be, and why. So many jobs use this machine's GPU `at_once`.
     """
     told = []
-    for finding in _looks(config, jobs, wrong, at_once):
+    for finding in _looks(plans, jobs, wrong, at_once):
         told.append(finding.said)
         yield finding
-    for where, path in missing_files(config):
+    for where, path in missing_files(plans):
         if not any(path in said for said in told):
             yield Finding("WRONG", where, missing_file(path))
 
 
-def _looks(config: Config, jobs: Jobs, wrong: dict[str, str], at_once: int) -> Iterator[Finding]:
+def _looks(plans: Plans, jobs: Jobs, wrong: dict[str, str], at_once: int) -> Iterator[Finding]:
     yield from findings.brought()
-    yield from findings.experiments(config)
-    yield from findings.left_out(config)
-    yield from findings.few_seeds(config)
-    yield from findings.few_pairs(config)
-    yield from findings.long_warmups(config)
-    yield from findings.unread_updates(config)
-    yield from findings.short_batches(config)
-    yield from findings.high_learning_rates(config)
-    yield from text_findings.data(config)
-    yield from text_findings.corpora(config)
-    yield from labelled_findings.labelled(config)
-    yield from text_findings.retrieval_text(config)
-    yield from lexicon_findings.lexicons(config)
-    yield from lexicon_findings.clauses(config)
-    yield from size_findings.text_sizes(config)
-    yield from text_findings.unaligned(config)
-    yield from text_findings.analysed(config)
-    yield from model_findings.backbones(config)
-    yield from adapter_findings.adapters(config, resources.phases(config))
-    yield from prompt_findings.asked_models(config)
-    yield from reading_findings.vocabularies(config)
-    yield from length_findings.long_rows(config)
-    yield from length_findings.long_sources(config)
-    yield from model_findings.layers(config)
-    yield from model_findings.comet(config)
-    yield from model_findings.tokenisers(config)
+    yield from findings.experiments(plans.config)
+    yield from findings.left_out(plans)
+    yield from of_each(findings.few_seeds, plans.of_run)
+    yield from of_each(findings.few_pairs, findings.translated(plans))
+    yield from of_each(findings.long_warmups, plans.of_run)
+    yield from of_each(findings.unread_updates, plans.of_run)
+    yield from findings.short_batches(plans)
+    yield from findings.high_learning_rates(plans)
+    yield from text_findings.data(plans)
+    yield from text_findings.corpora(plans)
+    yield from labelled_findings.labelled(plans)
+    yield from text_findings.retrieval_text(plans)
+    yield from lexicon_findings.lexicons(plans)
+    yield from lexicon_findings.clauses(plans)
+    yield from size_findings.text_sizes(plans)
+    yield from of_each(text_findings.unaligned, translations_of_run(plans))
+    yield from text_findings.analysed(plans)
+    yield from of_each(model_findings.of_backbone, plans.backbones_used)
+    yield from adapter_findings.adapters(resources.phases(plans))
+    yield from prompt_findings.asked_models(plans)
+    yield from reading_findings.vocabularies(plans)
+    yield from of_each(length_findings.long_rows, plans.of_run)
+    yield from of_each(length_findings.long_sources, plans.of_run)
+    yield from of_each(model_findings.layers, plans.of_run)
+    yield from model_findings.comet(plans)
+    yield from model_findings.tokenisers(plans)
     yield from (Finding("WRONG", f"profile: {rule}", why) for rule, why in sorted(wrong.items()))
     yield from model_findings.gpu_build(jobs)
-    yield from model_findings.gpu_decoding(config, jobs)
-    yield from resources.memory(config, jobs, at_once)
-    yield from resources.disk(config)
+    yield from model_findings.gpu_decoding(plans, jobs)
+    yield from resources.memory(plans, jobs, at_once)
+    yield from resources.disk(plans)
     yield from resources.slurm(jobs)
+
+
+def of_each(look: Callable[[T], Iterator[Finding]], things: Iterable[T]) -> Iterator[Finding]:
+    """What a look at each of these experiments, or backbones, has to say."""
+    return (finding for thing in things for finding in look(thing))
 
 
 def tell(found: Iterable[Finding]) -> None:

@@ -8,8 +8,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
-from workflow_scripts import registry
-from workflow_scripts.config.configuration import Config
 from workflow_scripts.models.conversion import check_layout
 from workflow_scripts.models.decoding import longest_source
 from workflow_scripts.models.family import Family
@@ -18,31 +16,29 @@ from workflow_scripts.models.templates import Templates
 from workflow_scripts.models.veco import makes_stack
 from workflow_scripts.run.findings import Finding
 from workflow_scripts.run.jobs import asks_for_labels, templates_of
-from workflow_scripts.run.model_findings import located
-from workflow_scripts.run.tokenizers_at_hand import codec_in
-from workflow_scripts.run.uses import backbones_used
+from workflow_scripts.run.model_findings import folder_of
+from workflow_scripts.run.tokenizers_at_hand import codec_at_hand, codec_in
 from workflow_scripts.stage import InputError
-from workflow_scripts.tasks.experiment import chain, family_in
-from workflow_scripts.tasks.plan import Plan, plans_of_run
+from workflow_scripts.tasks.plan import BackbonePlan, Plan, Plans
 from workflow_scripts.training.pretraining import objective_for
 
 
-def asked_models(config: Config) -> Iterator[Finding]:
+def asked_models(plans: Plans) -> Iterator[Finding]:
     """What is wrong with the models of arms, each thing once; nothing of models that are not at hand."""
     told: dict[Finding, None] = {}
-    for plan in plans_of_run(config):
+    for plan in plans.of_run:
         for arm in plan.arms if plan.trains else ():
-            family, folder = _model(config, plan.backbone_of(arm))
+            family, folder = _model(plan.backbone_of(arm))
             found = [*_unfit(plan, arm, family)] if family else []
             if folder and family and family.causal and not found:
                 found += _unasked(plan, folder)
             told |= {Finding("WRONG", about, said): None for about, said in found}
     yield from told
-    for name in backbones_used(config):
-        block = config.backbones[name]
-        family, folder = _model(config, block.from_) if block.kind == "converted" and block.from_ in config.backbones else (None, None)
+    for backbone in plans.backbones_used:
+        start = backbone.made_of if backbone.settings.kind == "converted" else None
+        family, folder = _model(start) if start else (None, None)
         if folder and family and (said := _unconvertible(family, folder)):
-            yield Finding("WRONG", f"backbones.{name}.from", said)
+            yield Finding("WRONG", f"{backbone.where}.from", said)
 
 
 def _unconvertible(family: Family, folder: Path) -> str:
@@ -57,12 +53,11 @@ def _unconvertible(family: Family, folder: Path) -> str:
     return ""
 
 
-def _model(config: Config, backbone: str) -> tuple[Family | None, Path | None]:
+def _model(backbone: BackbonePlan) -> tuple[Family | None, Path | None]:
     """The family of a backbone, where the configuration or its folder tells, and the folder."""
-    if name := family_in(config, backbone):
-        return registry.entry("family", name), None
-    origin = config.backbones[chain(config, backbone)[-1]]
-    folder = located(origin.model, origin.revision) if origin.model else None
+    if backbone.family:
+        return backbone.family, None
+    folder = folder_of(backbone.origin)
     try:
         return (family_of(folder), folder) if folder else (None, None)
     except InputError:
@@ -71,7 +66,7 @@ def _model(config: Config, backbone: str) -> tuple[Family | None, Path | None]:
 
 def _unfit(plan: Plan, arm: str, family: Family) -> Iterator[tuple[str, str]]:
     """What a model of this family cannot do: the key of the configuration, and why."""
-    where = f"backbones.{plan.backbone_of(arm)} is a model of the family {family.title}"
+    where = f"{plan.backbone_of(arm).where} is a model of the family {family.title}"
     for phase in plan.phases_of(arm):
         if phase.untrained and plan.settings.head and not family.causal:
             said = "asks for labels without training, which decoders alone can tell"
@@ -89,10 +84,8 @@ def _unfit(plan: Plan, arm: str, family: Family) -> Iterator[tuple[str, str]]:
 
 def _unasked(plan: Plan, folder: Path) -> Iterator[tuple[str, str]]:
     """Why a decoder cannot be asked by the templates of an experiment: it has no chat template, or no room for prompt and answer."""
-    try:
-        codec = codec_in(folder)
-    except InputError:
-        return  # which is told with the backbone
+    if not (codec := codec_at_hand(folder)):
+        return
     try:
         if asks_for_labels(plan):
             codec.templates = Templates(chat=plan.settings.verbaliser.chat)

@@ -6,18 +6,16 @@ A model that is made here has a vocabulary of this text.
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from workflow_scripts.config.configuration import Config
 from workflow_scripts.models.reading import NOTED, REFUSED, WAY_OUT, unknown_in
 from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.run.findings import Finding, is_awaited
 from workflow_scripts.run.labelled_findings import examples_of, plain_lines
-from workflow_scripts.run.model_findings import located
+from workflow_scripts.run.model_findings import folder_of
 from workflow_scripts.run.text_findings import beginning
-from workflow_scripts.run.tokenizers_at_hand import codec_in
+from workflow_scripts.run.tokenizers_at_hand import codec_at_hand
 from workflow_scripts.run.uses import sources_of
 from workflow_scripts.stage import InputError
-from workflow_scripts.tasks.experiment import chain, experiments_needed
-from workflow_scripts.tasks.plan import Plan
+from workflow_scripts.tasks.plan import Plan, Plans
 from workflow_scripts.text.aligned import read_aligned
 from workflow_scripts.text.parallel import read_pairs
 
@@ -33,12 +31,13 @@ class Text(NamedTuple):
     """Whether models are trained on it."""
 
 
-def vocabularies(config: Config) -> Iterator[Finding]:
+def vocabularies(plans: Plans) -> Iterator[Finding]:
     """The share of unknown pieces in each text that a published model of the run reads, by language."""
     looked_at = set()
-    for plan in experiments_needed(config):
-        roots = {chain(config, backbone)[-1] for backbone in plan.backbones}
-        for root, codec in ((root, codec) for root in sorted(roots) if (codec := _codec(config, root))):
+    for plan in plans.needed:
+        origins = {backbone.chain[-1].name: backbone.origin for backbone in plan.backbones}
+        found = {name: codec_at_hand(folder_of(origin)) for name, origin in sorted(origins.items())}
+        for root, codec in ((name, codec) for name, codec in found.items() if codec):
             for text in _texts(plan):
                 if (root, text.about, text.code) not in looked_at:
                     looked_at.add((root, text.about, text.code))
@@ -58,16 +57,6 @@ def _judged(about: str, backbone: str, codec: Codec, text: Text) -> Iterator[Fin
         yield Finding("note", about, said)
     else:
         yield Finding("ok", about, f"{found.share:.1%} of the pieces are unknown to the vocabulary of backbones.{backbone}")
-
-
-def _codec(config: Config, name: str) -> Codec | None:
-    """The tokenizer of a published model; None where it is not on this machine, or cannot be read, which is said elsewhere."""
-    block = config.backbones[name]
-    folder = located(block.model, block.revision) if block.kind == "hub" and block.model else None
-    try:
-        return codec_in(folder) if folder else None
-    except InputError:
-        return None
 
 
 def _texts(plan: Plan) -> Iterator[Text]:

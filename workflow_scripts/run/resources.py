@@ -6,17 +6,16 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from workflow_scripts.config.configuration import Config
 from workflow_scripts.run.adapter_findings import trained_weights
 from workflow_scripts.run.arms import trained_arms
 from workflow_scripts.run.estimates import gpu_gigabytes, host_memory, training_disk, training_memory, vectors_disk
-from workflow_scripts.run.findings import Finding, Jobs, gigabytes, translated, used_backbones, used_corpora, used_lexicons
+from workflow_scripts.run.findings import Finding, Jobs, gigabytes, translated, used_corpora, used_lexicons
 from workflow_scripts.run.model_findings import shape_of
 from workflow_scripts.run.partitions import Nodes, check_job, gpu_here, gpus_of, read_accounts, read_partitions
 from workflow_scripts.run.submission import refusal
 from workflow_scripts.stage import InputError, resource
-from workflow_scripts.tasks.experiment import Trained, experiments_needed, of_training
-from workflow_scripts.tasks.plan import plans_of_run
+from workflow_scripts.tasks.experiment import Trained, of_training
+from workflow_scripts.tasks.plan import BackbonePlan, Plans
 from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.files import packing
 
@@ -24,12 +23,12 @@ from workflow_scripts.text.files import packing
 # memory and disk
 
 
-def phases(config: Config) -> Iterator[Trained]:
+def phases(plans: Plans) -> Iterator[Trained]:
     """Every phase that the run trains: of its backbones, of its experiments, and of those of which only an arm becomes a backbone."""
-    for name in used_backbones(config):
-        if block := config.backbones[name].pretraining:
-            yield of_training("backbone", f"backbones.{name}.{config.backbones[name].kind}.training", name, block.training, 1)
-    for plan in experiments_needed(config):
+    for backbone in plans.backbones_used:
+        if block := backbone.settings.pretraining:
+            yield of_training("backbone", f"{backbone.where_made}.training", backbone, block.training, 1)
+    for plan in plans.needed:
         yield from plan.task.phases(plan, trained_arms(plan))
 
 
@@ -57,25 +56,25 @@ class _Sharing(NamedTuple):
     size: float
 
 
-def memory(config: Config, jobs: Jobs, at_once: int = 1) -> Iterator[Finding]:
+def memory(plans: Plans, jobs: Jobs, at_once: int = 1) -> Iterator[Finding]:
     """Compare the memory that training needs with what its jobs ask for or this machine has, whose GPU takes so many jobs `at_once`."""
     looked_at: dict[str, list[tuple[float, Finding]]] = {}
     host: dict[str, float] = {}
     sharing: dict[str, _Sharing] = {}
     # each process holds the text of its phase; which phase reads which corpus does not matter for the largest
-    text = max((_text_bytes(config.corpora[name]) for name in used_corpora(config)), default=0.0)
+    text = max((_text_bytes(plans.config.corpora[name]) for name in used_corpora(plans)), default=0.0)
     partitions = read_partitions() if any("slurm_partition" in job for job in jobs.values()) else None
     jobs = {rule: {**job, **_only_model(job, partitions)} for rule, job in jobs.items()}
-    for phase in phases(config):
-        if shape := shape_of(config, phase.backbone):
+    for phase in phases(plans):
+        if shape := shape_of(phase.backbone):
             job = jobs.get(phase.rule, {})
             given = given_memory(job, phase.device)
             # all rules that train share an update among their GPUs
-            trained = _trained(config, phase)
+            trained = _trained(phase)
             need = training_memory(shape, phase, given.gpus, trained)
             if given.gpus:
                 of_a_node = -(-given.gpus // int(job.get("nodes", 1)))
-                read = _pretraining_bytes(config, phase.backbone) if phase.rule == "backbone" else text
+                read = _pretraining_bytes(phase.backbone) if phase.rule == "backbone" else text
                 host[phase.rule] = max(host.get(phase.rule, 0), host_memory(shape, of_a_node, read))
             automatic = given.gpus and phase.micro_batch_tokens == "auto"
             least = training_memory(shape, phase._replace(micro_batch_tokens=_FEW_ROWS), given.gpus, trained) if automatic else need
@@ -110,10 +109,10 @@ def _shared(rule: str, one: _Sharing) -> Finding:
     return Finding("WRONG", f"shared GPU, {rule}", f"{said}; {way_out}, or lower training.batch_tokens")
 
 
-def _trained(config: Config, phase: Trained) -> int | None:
+def _trained(phase: Trained) -> int | None:
     """How many weights of a phase are trained, where that is known and not all; what does not fit is said elsewhere."""
     try:
-        return trained_weights(config, phase)
+        return trained_weights(phase)
     except InputError:
         return None
 
@@ -159,7 +158,7 @@ def given_memory(job: dict[str, Any], device: str) -> Given:
     return Given("this machine has", os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), 0)
 
 
-def disk(config: Config) -> Iterator[Finding]:
+def disk(plans: Plans) -> Iterator[Finding]:
     """Compare the disk space that a run needs with what is free under ``results/``."""
     folder = Path("results")
     if folder.is_symlink() and not folder.exists():
@@ -170,8 +169,8 @@ def disk(config: Config) -> Iterator[Finding]:
     if not os.access(folder if folder.exists() else ".", os.W_OK):
         yield Finding("WRONG", "disk", "results cannot be written to; run elsewhere (snakemake --directory FOLDER), or mount it writable")
         return
-    there = sum(path.stat().st_size for part in own_folders(config) for path in part.rglob("*") if path.is_file())
-    need, free = needed_disk(config), shutil.disk_usage(folder if folder.is_dir() else ".").free
+    there = sum(path.stat().st_size for part in own_folders(plans) for path in part.rglob("*") if path.is_file())
+    need, free = needed_disk(plans), shutil.disk_usage(folder if folder.is_dir() else ".").free
     said = f"about {gigabytes(need)} for a whole run, of which {gigabytes(min(there, need))} are there; {gigabytes(free)} free"
     if need - min(there, need) > free:
         yield Finding(
@@ -183,37 +182,37 @@ def disk(config: Config) -> Iterator[Finding]:
         yield Finding("ok", "disk", said)
 
 
-def own_folders(config: Config) -> Iterator[Path]:
+def own_folders(plans: Plans) -> Iterator[Path]:
     """The folders of what is trained, noised and learnt in this run; other experiments' models do not make room for it."""
     results = Path("results")
-    yield from (results / "backbones" / name for name in used_backbones(config))
-    for name in used_corpora(config):
+    yield from (results / "backbones" / backbone.name for backbone in plans.backbones_used)
+    for name in used_corpora(plans):
         yield from results.glob(f"corpora/{name}.*")
-    for corpus, name in used_lexicons(config):
+    for corpus, name in used_lexicons(plans):
         yield from results.glob(f"lexicons/{corpus}.*/{name}")
-    for plan in plans_of_run(config):
+    for plan in plans.of_run:
         for seed in plan.seeds:
             yield from results.glob(f"codeswitch/{plan.name}/*/seed{seed}")
             for arm in plan.arms:
                 yield from (each for pattern in (arm, f"{arm}.grid*") for each in results.glob(f"runs/{plan.name}/{pattern}/seed{seed}"))
 
 
-def needed_disk(config: Config) -> float:
+def needed_disk(plans: Plans) -> float:
     """Bytes that a whole run writes, roughly: models and checkpoints, vectors, text and its noised copies."""
-    shapes = {name: shape_of(config, name) for name in used_backbones(config)}
+    config, shapes = plans.config, {backbone: shape_of(backbone) for backbone in plans.backbones_used}
     trained = sum(
-        phase.times * training_disk(shape, phase, _trained(config, phase)) for phase in phases(config) if (shape := shapes[phase.backbone])
+        phase.times * training_disk(shape, phase, _trained(phase)) for phase in phases(plans) if (shape := shapes[phase.backbone])
     )
-    hub = [shape for name, shape in shapes.items() if config.backbones[name].kind == "hub"]
-    text = {name: _text_bytes(config.corpora[name]) for name in used_corpora(config)}
-    vectors = sum(vectors_disk(text[corpus], config.lexicons[name].embeddings.dimensions) for corpus, name in used_lexicons(config))
+    hub = [shape for backbone, shape in shapes.items() if backbone.settings.kind == "hub"]
+    text = {name: _text_bytes(config.corpora[name]) for name in used_corpora(plans)}
+    vectors = sum(vectors_disk(text[corpus], config.lexicons[name].embeddings.dimensions) for corpus, name in used_lexicons(plans))
     noises = {phase.noised for arm in config.run.arms for phase in config.arms[arm] if phase.restores}
     copies = 1 + len(noises) * len(config.run.seeds)
     return (
         trained
         + sum(4 * shape.parameters for shape in hub if shape)
         + vectors
-        + copies * sum(text[plan.corpus] for plan in translated(config))
+        + copies * sum(text[plan.corpus] for plan in translated(plans))
     )
 
 
@@ -222,12 +221,12 @@ def _text_bytes(corpus: Corpus) -> float:
     return _unpacked(path for source in (corpus.train, corpus.dev, *corpus.test.values()) for path in source.paths())
 
 
-def _pretraining_bytes(config: Config, backbone: str) -> float:
+def _pretraining_bytes(backbone: BackbonePlan) -> float:
     """Bytes of what a backbone is pretrained on, its own text and its bitext, as far as it is there."""
-    block = config.backbones[backbone].pretraining
+    block, corpora = backbone.settings.pretraining, backbone.plans.config.corpora
     assert block
     own = _unpacked(path for path in block.text.values() if path != "task")
-    return own + sum(_text_bytes(config.corpora[name]) for name in block.bitext)
+    return own + sum(_text_bytes(corpora[name]) for name in block.bitext)
 
 
 def _unpacked(paths: Iterable[str]) -> float:

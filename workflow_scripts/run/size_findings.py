@@ -6,11 +6,12 @@ Only short text is looked at as a whole. Long text is enough for all of them, if
 import itertools
 from collections.abc import Iterator
 
-from workflow_scripts.config.configuration import Config
+from workflow_scripts.config.configuration import LexiconStages
 from workflow_scripts.lexicon.verdict import LEAST_WORDS
-from workflow_scripts.run.backbone_uses import backbone_users
-from workflow_scripts.run.findings import Finding, is_awaited, used_backbones, used_corpora, used_lexicons
+from workflow_scripts.run.backbone_uses import backbone_users, languages_known
+from workflow_scripts.run.findings import Finding, is_awaited, used_corpora, used_lexicons
 from workflow_scripts.stage import InputError
+from workflow_scripts.tasks.plan import BackbonePlan, Plans
 from workflow_scripts.text.corpus import Corpus, are_running, assign_documents, what_is_held_out
 from workflow_scripts.text.parallel import read_pairs
 from workflow_scripts.text.words import BREAK, count_words
@@ -22,20 +23,22 @@ Sides = tuple[list[str], list[str]]
 """The two sides of training text."""
 
 
-def text_sizes(config: Config) -> Iterator[Finding]:
+def text_sizes(plans: Plans) -> Iterator[Finding]:
     """What there is too little of."""
     short: dict[str, Sides] = {}
-    for name in used_corpora(config):
+    corpora = plans.config.corpora
+    for name in used_corpora(plans):
         try:
-            if found := _short_text(config.corpora[name]):
+            if found := _short_text(corpora[name]):
                 short[name] = found
         except InputError as error:
             yield Finding("WRONG", f"corpora.{name}", str(error))
-    for corpus, name in used_lexicons(config):
+    for corpus, name in used_lexicons(plans):
         if corpus in short:
-            yield from _words(config, corpus, name, short[corpus])
-    for name, codes in used_backbones(config).items():
-        yield from _lines(config, name, codes, short)
+            texts = dict(zip(corpora[corpus].languages, short[corpus], strict=True))
+            yield from _words(f"lexicons.{name}.embeddings", plans.config.lexicons[name], texts)
+    for backbone in plans.backbones_used:
+        yield from _lines(backbone, short)
 
 
 def _short_text(corpus: Corpus) -> Sides | None:
@@ -62,14 +65,13 @@ def _short_text(corpus: Corpus) -> Sides | None:
     return [pair.a for pair in kept], [pair.b for pair in kept]
 
 
-def _words(config: Config, corpus: str, name: str, sides: Sides) -> Iterator[Finding]:
+def _words(about: str, block: LexiconStages, texts: dict[str, list[str]]) -> Iterator[Finding]:
     """Whether there are enough words for vectors, and for mapping them."""
-    block = config.lexicons[name]
     if block.unit != "word" or block.mapping.mode in ("mapped", "aligned", "dictionary"):
         return
-    about, settings = f"lexicons.{name}.embeddings", block.embeddings
+    settings = block.embeddings
     needed = max(settings.dimensions, 2 * settings.negative)
-    for code, lines in zip(config.corpora[corpus].languages, sides, strict=True):
+    for code, lines in texts.items():
         if code in block.vectors:
             continue
         words = sum(count >= settings.min_count for count in count_words(lines, code).values())
@@ -81,17 +83,17 @@ def _words(config: Config, corpus: str, name: str, sides: Sides) -> Iterator[Fin
             yield Finding("note", about, f"{said}; mapping them without a dictionary needs {LEAST_WORDS:,}, or fails: {way_out}")
 
 
-def _lines(config: Config, backbone: str, codes: list[str], short: dict[str, Sides]) -> Iterator[Finding]:
+def _lines(backbone: BackbonePlan, short: dict[str, Sides]) -> Iterator[Finding]:
     """Whether the task's own text is enough to pretrain a backbone."""
-    block = config.backbones[backbone].pretraining
-    corpora = {plan.corpus for plan in backbone_users(config, backbone)}
+    block, known = backbone.settings.pretraining, backbone.plans.config.corpora
+    corpora = {plan.corpus for plan in backbone_users(backbone)}
     if not block or not corpora <= short.keys():
         return
     wanted = block.lines_needed
-    for code in (code for code in codes if block.text.get(code) == "task"):
-        texts = [short[name][languages.index(code)] for name in corpora if code in (languages := config.corpora[name].languages)]
+    for code in (code for code in languages_known(backbone) if block.text.get(code) == "task"):
+        texts = [short[name][languages.index(code)] for name in corpora if code in (languages := known[name].languages)]
         if (found := sum(len(line.split(BREAK)) for text in texts for line in text)) < wanted:
             why = ", because each language reads lines of its own (disjoint)" if block.disjoint else ""
             way_out = f"give more text, or lower dev_lines{' or set `disjoint: false`' if block.disjoint else ''}"
             said = f"the task's own training text has {found:,} lines, at least {wanted:,} are needed{why}; {way_out}"
-            yield Finding("WRONG", f"backbones.{backbone}.{config.backbones[backbone].kind}.text.{code}", said)
+            yield Finding("WRONG", f"{backbone.where_made}.text.{code}", said)

@@ -14,14 +14,12 @@ from typing import Any, TypeVar
 import numpy as np
 import regex
 
-from workflow_scripts.config.configuration import Config
 from workflow_scripts.run.analyses import sources_read
-from workflow_scripts.run.findings import Finding, gigabytes, is_awaited, judged, scored, used_corpora
+from workflow_scripts.run.findings import Finding, gigabytes, is_awaited, judged, used_corpora
 from workflow_scripts.run.mark_findings import joined_files, of_other_tools, quoted_cells
 from workflow_scripts.run.uses import data_file, data_used, sources_of
 from workflow_scripts.stage import InputError, resource
-from workflow_scripts.tasks.experiment import chain, experiments_needed
-from workflow_scripts.tasks.plan import plans_of_run
+from workflow_scripts.tasks.plan import Plan, Plans
 from workflow_scripts.text.acquisition import Data, by_hand, needed
 from workflow_scripts.text.aligned import AlignedSource, read_aligned
 from workflow_scripts.text.corpus import Corpus, leak_key
@@ -35,14 +33,14 @@ from workflow_scripts.text.languages import language
 from workflow_scripts.text.parallel import Pair, Source, needs_columns, read_pairs
 
 
-def data(config: Config) -> Iterator[Finding]:
+def data(plans: Plans) -> Iterator[Finding]:
     """Whether the data of the run are there, or can be acquired."""
-    for name in data_used(config):
-        path = data_file(config, name)
+    for name in data_used(plans):
+        path = data_file(plans.config, name)
         if Path(path).exists():
             yield Finding("ok", f"data.{name}", path)
         else:
-            yield judged(f"data.{name}", _to_acquire, config.data[name], verdict="note")
+            yield judged(f"data.{name}", _to_acquire, plans.config.data[name], verdict="note")
 
 
 def _to_acquire(block: Data) -> str:
@@ -77,9 +75,9 @@ HEAD = 100_000
 """Number of pairs that are read from each corpus."""
 
 
-def corpora(config: Config) -> Iterator[Finding]:
+def corpora(plans: Plans) -> Iterator[Finding]:
     """Whether the text is what the configuration says: files, columns, encoding, alignment, languages."""
-    used, analysed = used_corpora(config), sources_read(config)
+    config, used, analysed = plans.config, used_corpora(plans), sources_read(plans.config)
     for name in dict.fromkeys([*used, *config.corpora]):
         corpus, parts = config.corpora[name], dict[str, dict[str, list[str]]]()
         for part, source in sources_of(corpus).items():
@@ -209,10 +207,10 @@ def in_both(about: str, texts: list[list[str]], learnt: list[list[str]]) -> Iter
         yield Finding("note", about, f"{looked_at}; training leaves out what a dev or test set has: see that it is not the training text")
 
 
-def retrieval_text(config: Config) -> Iterator[Finding]:
+def retrieval_text(plans: Plans) -> Iterator[Finding]:
     """Whether text for retrieval is what the configuration says: files, columns, ids."""
-    for name in dict.fromkeys(plan.corpus for plan in plans_of_run(config) if plan.task.text == "aligned"):
-        for part, source in sources_of(config.aligned[name]).items():
+    for name in dict.fromkeys(plan.corpus for plan in plans.of_run if plan.task.text == "aligned"):
+        for part, source in sources_of(plans.config.aligned[name]).items():
             if not is_awaited(*source.paths()):
                 yield judged(f"aligned.{name}.{part}", _aligned_text, source)
                 yield from _odd_sides(f"aligned.{name}.{part}", source)
@@ -239,20 +237,20 @@ def _aligned_text(source: AlignedSource) -> str:
     return f"{where}, {len(sides[0]):,} and {len(sides[1]):,} sentences, {len(pairs):,} pairs"
 
 
-def unaligned(config: Config) -> Iterator[Finding]:
+def unaligned(plan: Plan) -> Iterator[Finding]:
     """Whether the text that the distance of the languages is measured on, beside the test set, is there."""
-    for plan in scored(config):
-        for code, path in plan.settings.representation.text.items():
-            if not is_awaited(path):
-                yield from _in_language(f"{plan.where}.representation.text.{code}", resource(path), code)
+    for code, path in plan.settings.representation.text.items():
+        if not is_awaited(path):
+            yield from _in_language(f"{plan.where}.representation.text.{code}", resource(path), code)
 
 
-def analysed(config: Config) -> Iterator[Finding]:
+def analysed(plans: Plans) -> Iterator[Finding]:
     """Whether the texts of analyses that are no test sets of the run are there, and all models can read them."""
-    learnt = {plan.corpus for plan in experiments_needed(config)}
-    for name in config.run.analyses:
-        analysis = config.analyses[name]
-        trimmed = {link for model in analysis.models for link in chain(config, model) if config.backbones[link].trim}
+    learnt = {plan.corpus for plan in plans.needed}
+    for name in plans.config.run.analyses:
+        analysis = plans.config.analyses[name]
+        links = [link for model in analysis.models for link in plans.backbone(model).chain]
+        trimmed = {link.name for link in links if link.settings.trim}
         if trimmed and (analysis.text or analysis.corpus not in learnt):
             lacking = (
                 f"{', '.join(sorted(trimmed))} (trim: true) has the pieces of the experiments' text alone, so that letters may be lost"

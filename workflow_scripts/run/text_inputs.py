@@ -9,10 +9,10 @@ from workflow_scripts.config.phases import Phase
 from workflow_scripts.models.decoding import Decoding
 from workflow_scripts.run.backbone_uses import of_users
 from workflow_scripts.run.jobs import Job, as_json, writing_plugins
-from workflow_scripts.run.uses import backbones_used, data_file
+from workflow_scripts.run.uses import data_file
 from workflow_scripts.stage import resource
 from workflow_scripts.tasks import translation
-from workflow_scripts.tasks.plan import Plan, plans_of_run
+from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.text import labelled
 
 
@@ -49,14 +49,14 @@ def others_held_out(job: Job, side: str) -> list[str]:
     """What the training text must not have although other text holds it out: references that the corpus's models translate zero-shot, and
     the dev and test sets of experiments that start from the model of an arm that was trained on it, that look into such a model, that read
     it in a phase before the task, or that switch words by a lexicon that was aligned in it."""
-    own, backbones = paths.corpus_folder(job.config, job.w.corpus), job.config.backbones
-    trained = {name: Plan(job.config, arm.experiment) for name in backbones_used(job.config) if (arm := backbones[name].arm)}
-    learnt = [name for name, plan in trained.items() if job.w.corpus in _corpora_learnt(plan)]
-    held_out = {path for name in learnt for path in of_users(job.config, name, "held_out_text")}
-    known = [plan for plan in plans_of_run(job.config) if job.w.corpus in _corpora_known(plan)]
+    own, experiments = paths.corpus_folder(job.config, job.w.corpus), job.plans.experiments
+    trained = {each: experiments[arm.experiment] for each in job.plans.backbones_used if (arm := each.settings.arm)}
+    learnt = [backbone for backbone, plan in trained.items() if job.w.corpus in _corpora_learnt(plan)]
+    held_out = {path for backbone in learnt for path in of_users(backbone, "held_out_text")}
+    known = [plan for plan in job.plans.of_run if job.w.corpus in _corpora_known(plan)]
     held_out |= {path for plan in known for path in plan.task.held_out_text(plan)}
     others = {path for path in held_out if not path.startswith(f"{own}/")}
-    return sorted({*translation.zero_shot_references(job.config, job.w.corpus, getattr(job.w, side)), *others})
+    return sorted({*translation.zero_shot_references(job.plans, job.w.corpus, getattr(job.w, side)), *others})
 
 
 def _corpora_learnt(plan: Plan) -> set[str]:
@@ -107,7 +107,7 @@ def translating_model(job: Job) -> str:
     by = job.labelled.translations[job.w.name].by
     if "backbone" in by:
         return paths.backbone_model(by["backbone"])
-    return paths.trained_model(by["experiment"], by["arm"], Plan(job.config, by["experiment"]).seeds[0], "finetune")
+    return paths.trained_model(by["experiment"], by["arm"], job.plans.experiments[by["experiment"]].seeds[0], "finetune")
 
 
 def translating_settings(job: Job) -> str:
@@ -125,5 +125,5 @@ def _translating(job: Job) -> tuple[Decoding, list[Phase]]:
     by = job.labelled.translations[job.w.name].by
     if "backbone" in by:
         return Decoding(), []
-    plan = Plan(job.config, by["experiment"])
+    plan = job.plans.experiments[by["experiment"]]
     return plan.settings.decoding, plan.phases_of(by["arm"])

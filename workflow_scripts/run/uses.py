@@ -7,8 +7,7 @@ from typing import Any
 from workflow_scripts.config.configuration import Config
 from workflow_scripts.run.analyses import sources_read
 from workflow_scripts.stage import resource
-from workflow_scripts.tasks.experiment import chain, experiments_needed
-from workflow_scripts.tasks.plan import plans_of_run
+from workflow_scripts.tasks.plan import Plans
 from workflow_scripts.tasks.translation import translations
 from workflow_scripts.text import labelled as labels
 from workflow_scripts.text.acquisition import suffix
@@ -22,35 +21,16 @@ def data_file(config: Config, name: str) -> str:
     return f"results/data/{name}{suffix(config.data[name])}"
 
 
-def data_used(config: Config) -> list[str]:
+def data_used(plans: Plans) -> list[str]:
     """Names of the data that the run reads, including those that other data are joined from."""
-    read = {path for _, path in paths_used(config)}
-    used = [name for name in config.data if data_file(config, name) in read]
-    return list(dict.fromkeys([*used, *(other for name in used for other in config.data[name].join)]))
+    read, data = {path for _, path in paths_used(plans)}, plans.config.data
+    used = [name for name in data if data_file(plans.config, name) in read]
+    return list(dict.fromkeys([*used, *(other for name in used for other in data[name].join)]))
 
 
-def backbones_used(config: Config) -> list[str]:
-    """Names of the backbones that the run's experiments and analyses need, with those that they are made from."""
-    named = [backbone for plan in plans_of_run(config) for backbone in plan.backbones]
-    named += [model for name in config.run.analyses if name in config.analyses for model in config.analyses[name].models]
-    named += [backbone for backbone in translators(config) if backbone in config.backbones]
-    return list(dict.fromkeys(link for own in named for link in chain(config, own)))
-
-
-def translators(config: Config) -> dict[str, list[str]]:
-    """Backbones that translate training text with labels → the languages that they need for it."""
-    needed: dict[str, list[str]] = {}
-    for corpus in dict.fromkeys(plan.corpus for plan in plans_of_run(config)):
-        block = config.labelled.get(corpus)
-        for name, source in block.translations.items() if block else ():
-            if block and "backbone" in source.by:
-                needed.setdefault(source.by["backbone"], []).extend([block.language, block.language_of(f"translated/{name}")])
-    return needed
-
-
-def bitext_used(config: Config) -> list[str]:
+def bitext_used(plans: Plans) -> list[str]:
     """Names of the corpora that the run's backbones are pretrained on."""
-    blocks = [config.backbones[name].pretraining for name in backbones_used(config)]
+    blocks = [backbone.settings.pretraining for backbone in plans.backbones_used]
     return list(dict.fromkeys(corpus for block in blocks if block for corpus in block.bitext))
 
 
@@ -62,8 +42,9 @@ def sources_of(text: Corpus | Labelled | Aligned) -> dict[str, Any]:
     return {part.replace("/", "."): source for part, source in parts.items()}
 
 
-def paths_of(config: Config) -> Iterator[tuple[str, str]]:
+def paths_of(plans: Plans) -> Iterator[tuple[str, str]]:
     """Every file that the configuration names, and where."""
+    config = plans.config
     for section in ("corpora", "labelled", "aligned"):
         for name, text in getattr(config, section).items():
             for part, source in sources_of(text).items():
@@ -71,43 +52,43 @@ def paths_of(config: Config) -> Iterator[tuple[str, str]]:
     for name, lexicon in config.lexicons.items():
         for kind in ("vectors", "dictionary", "gold"):
             yield from ((f"lexicons.{name}.{kind}", path) for path in getattr(lexicon, kind).values())
-    for plan in translations(config).values():
+    for plan in translations(plans):
         yield from ((f"{plan.where}.representation.text", path) for path in plan.settings.representation.text.values())
-    for name, backbone in config.backbones.items():
-        texts = backbone.pretraining.text.values() if backbone.pretraining else ()
-        yield from ((f"backbones.{name}.{backbone.kind}.text", path) for path in texts)
-        if backbone.pretraining and backbone.pretraining.ready:
-            yield f"backbones.{name}.{backbone.kind}.ready", f"{backbone.pretraining.ready}/ready.json"
+    for backbone in plans.backbones.values():
+        if block := backbone.settings.pretraining:
+            yield from ((f"{backbone.where_made}.text", path) for path in block.text.values())
+            if block.ready:
+                yield f"{backbone.where_made}.ready", f"{block.ready}/ready.json"
     for name, analysis in config.analyses.items():
         yield from ((f"analyses.{name}.text", path) for path in analysis.text.values())
         if analysis.published:
             yield f"analyses.{name}.published", analysis.published
 
 
-def paths_used(config: Config) -> Iterator[tuple[str, str]]:
+def paths_used(plans: Plans) -> Iterator[tuple[str, str]]:
     """Every file that the configuration names and the run reads, and where it is named."""
-    plans = experiments_needed(config)
-    lexicons = {name for plan in plans for name in plan.lexicons}
-    texts = {corpus for plan in plans for corpus in plan.corpora_learnt}
-    texts |= {*bitext_used(config), *(corpus for name in lexicons if (corpus := config.lexicons[name].corpus))}
+    config = plans.config
+    lexicons = {name for plan in plans.needed for name in plan.lexicons}
+    texts = {corpus for plan in plans.needed for corpus in plan.corpora_learnt}
+    texts |= {*bitext_used(plans), *(corpus for name in lexicons if (corpus := config.lexicons[name].corpus))}
     read = {
         **dict.fromkeys(("corpora", "labelled", "aligned"), texts),
         "lexicons": lexicons,
         "experiments": {*config.run.experiments},
-        "backbones": {*backbones_used(config)},
+        "backbones": {backbone.name for backbone in plans.backbones_used},
         "analyses": {*config.run.analyses},
     }
     analysed = sources_read(config)
-    for where, path in paths_of(config):
+    for where, path in paths_of(plans):
         section, name = where.split(".")[:2]
         if name in read[section] or where in analysed:
             yield where, path
 
 
-def missing_files(config: Config) -> list[tuple[str, str]]:
+def missing_files(plans: Plans) -> list[tuple[str, str]]:
     """Each file that the run reads, nothing makes, and is not there: where the configuration names it, and its path."""
     return [
         (where, path)
-        for where, path in paths_used(config)
+        for where, path in paths_used(plans)
         if path != "task" and not path.startswith("results/") and not os.path.exists(resource(path))
     ]

@@ -18,9 +18,10 @@ from workflow_scripts.evidence.label_metric import score_label, score_title
 from workflow_scripts.number_types import AboveZero, Limits, Positive
 from workflow_scripts.stage import run
 from workflow_scripts.tasks.entry import Measure
-from workflow_scripts.tasks.head import About, Answered, Part, commands, head_task
+from workflow_scripts.tasks.head import commands
 from workflow_scripts.tasks.head_settings import HeadSettings
-from workflow_scripts.tasks.heads import load_token_head
+from workflow_scripts.tasks.head_task import About, Answered, head_task
+from workflow_scripts.tasks.heads import Part, load_token_head
 from workflow_scripts.tasks.passages import PassageReader, Window, mark
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.questions import Span, parse_lost, parse_spans, write_spans

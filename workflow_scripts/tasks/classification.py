@@ -18,9 +18,10 @@ from workflow_scripts.evidence import accuracy
 from workflow_scripts.evidence.label_metric import score_label, score_title
 from workflow_scripts.stage import run
 from workflow_scripts.tasks.entry import Measure
-from workflow_scripts.tasks.head import About, Answered, Part, commands, head_task, logits_of
+from workflow_scripts.tasks.head import commands
 from workflow_scripts.tasks.head_settings import TextHeadSettings
-from workflow_scripts.tasks.heads import Reader, load_text_head
+from workflow_scripts.tasks.head_task import About, Answered, head_task
+from workflow_scripts.tasks.heads import Part, Reader, load_text_head, logits_of
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.files import write_lines
 from workflow_scripts.training.launching import launch

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from workflow_scripts import registry
 from workflow_scripts.config import paths
-from workflow_scripts.config.configuration import Config, LexiconStages
+from workflow_scripts.config.configuration import LexiconStages
 from workflow_scripts.config.experiments import Experiment
 from workflow_scripts.config.phases import Phase
 from workflow_scripts.entry_names import Named
@@ -35,9 +35,10 @@ from workflow_scripts.tasks.experiment import (
     published_problems,
     shared_problems,
 )
-from workflow_scripts.tasks.plan import Plan, plans_of_run
-from workflow_scripts.tasks.translation import learnt_sources, translations
+from workflow_scripts.tasks.plan import BackbonePlan, Plan, Plans
+from workflow_scripts.tasks.translation import Translation, learnt_sources
 from workflow_scripts.tasks.verbaliser import words_of
+from workflow_scripts.text.labelled import Labelled
 from workflow_scripts.text.languages import unknown_language
 from workflow_scripts.training.choice import Choice
 
@@ -71,48 +72,51 @@ class Finetuned(CrossLingual):
     the text's `more_dev`."""
 
 
+CrossLingualPlan = Plan[CrossLingual, Labelled]
+FinetunedPlan = Plan[Finetuned, Labelled]
+
 # ---------------------------------------------------------------------------------------------
 # what an experiment means
 
 
-def languages(plan: Plan) -> list[str]:
+def languages(plan: CrossLingualPlan) -> list[str]:
     """The languages of the texts, that of the training text first."""
     more = [part for kind in ("translations", "more_dev") for part in paths.more_parts(plan.config, plan.corpus, kind)]
     return list(dict.fromkeys([plan.text.language, *tested_languages(plan), *map(plan.text.language_of, more)]))
 
 
-def tested_languages(plan: Plan) -> list[str]:
+def tested_languages(plan: CrossLingualPlan) -> list[str]:
     """The language of each test set."""
     return [plan.text.language_of(f"test/{test}") for test in plan.text.test]
 
 
-def trained_languages(plan: Plan) -> list[str]:
+def trained_languages(plan: CrossLingualPlan) -> list[str]:
     """The language of the training text."""
     return [plan.text.language]
 
 
-def translated_parts(plan: Plan, phase: Phase) -> list[str]:
+def translated_parts(plan: CrossLingualPlan, phase: Phase) -> list[str]:
     """The parts of further training text that a phase learns from."""
     return paths.more_parts(plan.config, plan.corpus, "translations") if phase.translations else []
 
 
-def all_translated_parts(plan: Plan) -> list[str]:
+def all_translated_parts(plan: CrossLingualPlan) -> list[str]:
     """Those of the phases of all arms."""
     return [part for _, phase in plan.phases for part in translated_parts(plan, phase)]
 
 
-def selecting_parts(plan: Plan) -> list[str]:
+def selecting_parts(plan: FinetunedPlan) -> list[str]:
     """The parts of further dev text that early stopping goes by."""
     return paths.more_parts(plan.config, plan.corpus, "more_dev") if plan.settings.select_on == "all" else []
 
 
-def switched_into(plan: Plan) -> list[str]:
+def switched_into(plan: CrossLingualPlan) -> list[str]:
     """The languages that words are switched into: those of the test sets, unless the experiment names them."""
     into = plan.settings.into
     return [code for code in dict.fromkeys(tested_languages(plan) if into is None else into) if code != plan.text.language]
 
 
-def given_lexicons(plan: Plan, lexicon: str | None = None) -> dict[tuple[str, str], str]:
+def given_lexicons(plan: CrossLingualPlan, lexicon: str | None = None) -> dict[tuple[str, str], str]:
     """(lexicon, pair) → its folder, for each language that is switched into; of the experiment's lexicons, or of one."""
     blocks = plan.config.lexicons
     return {
@@ -121,7 +125,7 @@ def given_lexicons(plan: Plan, lexicon: str | None = None) -> dict[tuple[str, st
         else paths.given_lexicon_folder(plan.corpus, used, pair)
         for used in ([lexicon] if lexicon else plan.lexicons)
         for other in switched_into(plan)
-        if (pair := pair_of(plan.config, used, plan.text.language, other))
+        if (pair := pair_of(plan, used, other))
     }
 
 
@@ -130,48 +134,48 @@ def is_learnt(lexicon: LexiconStages) -> bool:
     return bool(lexicon.corpus) and lexicon.mapping.mode != "dictionary"
 
 
-def crosslingual_lexicons(config: Config) -> list[str]:
+def crosslingual_lexicons(plans: Plans) -> list[str]:
     """The lexicons by which the words of the run's texts with labels are switched."""
-    used = [name for plan in plans_of_run(config) if plan.corpus in config.labelled for name in plan.lexicons]
-    return [name for name in dict.fromkeys(used) if name in config.lexicons]
+    used = [name for plan in plans.of_run if plan.corpus in plans.config.labelled for name in plan.lexicons]
+    return [name for name in dict.fromkeys(used) if name in plans.config.lexicons]
 
 
-def pair_of(config: Config, lexicon: str, code: str, other: str) -> str | None:
-    """The name of two languages, in the lexicon's order, if it has them."""
-    block = config.lexicons[lexicon]
+def pair_of(plan: CrossLingualPlan, lexicon: str, other: str) -> str | None:
+    """The name of the text's language and another one, in the lexicon's order, if it has them."""
+    block, code = plan.config.lexicons[lexicon], plan.text.language
     if not is_learnt(block):
         return given_dictionary(block, code, other)
-    learnt = config.corpora.get(block.corpus or "")
+    learnt = plan.config.corpora.get(block.corpus or "")
     return "-".join(learnt.languages) if learnt and {code, other} == {*learnt.languages} else None
 
 
-def lexicon_files(plan: Plan, lexicon: str | None = None) -> list[str]:
+def lexicon_files(plan: CrossLingualPlan, lexicon: str | None = None) -> list[str]:
     """The files of the given lexicons from the text's language into the others."""
     code = plan.text.language
     folders = given_lexicons(plan, lexicon)
     return [f"{folder}/{code}-{(set(pair.split('-')) - {code}).pop()}.tsv" for (_, pair), folder in folders.items()]
 
 
-def training_text(plan: Plan) -> list[str]:
+def training_text(plan: CrossLingualPlan) -> list[str]:
     """The sentences of the training text."""
     return [paths.labelled_file(plan.config, plan.corpus, part) for part in dict.fromkeys(["train", *all_translated_parts(plan)])]
 
 
-def held_out_text(plan: Plan) -> list[str]:
+def held_out_text(plan: CrossLingualPlan) -> list[str]:
     """The sentences of dev and test sets."""
     config, corpus = plan.config, plan.corpus
     parts = [*paths.labelled_parts(config, corpus)[1:], *paths.more_parts(config, corpus, "more_dev")]
     return [paths.labelled_file(config, corpus, part) for part in parts]
 
 
-def lexicons(plan: Plan) -> list[str]:
+def lexicons(plan: CrossLingualPlan) -> list[str]:
     """Folders of the lexicons that are made of given dictionaries."""
     return list(given_lexicons(plan).values())
 
 
-def results(plan: Plan) -> set[str]:
+def results(plan: FinetunedPlan) -> set[str]:
     """All files that the report reads: predictions, curves, tests of significance, noised text."""
-    files = {f"{plan.folder}/significance.json", *(f"{paths.backbone_folder(used)}/backbone.json" for used in plan.backbones)}
+    files = {f"{plan.folder}/significance.json", *(f"{used.folder}/backbone.json" for used in plan.backbones)}
     parts = [*paths.labelled_parts(plan.config, plan.corpus), *all_translated_parts(plan), *selecting_parts(plan)]
     files |= {paths.labelled_file(plan.config, plan.corpus, part, ".json") for part in parts}
     files |= {f"{folder}/lexicon.json" for folder in lexicons(plan)}
@@ -184,7 +188,7 @@ def results(plan: Plan) -> set[str]:
     return files
 
 
-def phases(plan: Plan, arms: list[str]) -> Iterator[Trained]:
+def phases(plan: FinetunedPlan, arms: list[str]) -> Iterator[Trained]:
     """Every phase of some of its arms that is trained."""
     experiment, seeds, points = plan.settings, len(plan.seeds), grid_points(plan.settings)
     for arm, phase in plan.phases_of_arms(arms):
@@ -199,7 +203,7 @@ def phases(plan: Plan, arms: list[str]) -> Iterator[Trained]:
             yield _finetuning(f"{plan.where}.{experiment.head}", backbone, head_settings(experiment, point), epochs, times)
 
 
-def _finetuning(where: str, backbone: str, chosen: Any, epochs: int, times: float) -> Trained:
+def _finetuning(where: str, backbone: BackbonePlan, chosen: Any, epochs: int, times: float) -> Trained:
     return Trained(
         "head_finetune",
         where,
@@ -219,7 +223,7 @@ def _finetuning(where: str, backbone: str, chosen: Any, epochs: int, times: floa
 # what is wrong with an experiment
 
 
-def problems(plan: Plan, unit: str) -> Iterator[str]:
+def problems(plan: FinetunedPlan, unit: str) -> Iterator[str]:
     """What is wrong with an experiment in whose text a `unit` has a label, and types cannot tell."""
     where, experiment = plan.where, plan.settings
     key, head = experiment.head, getattr(experiment, experiment.head)
@@ -229,7 +233,7 @@ def problems(plan: Plan, unit: str) -> Iterator[str]:
             yield from _asking_problems(plan, arm)
         elif phase.data == "task" and phase.epochs is None:
             yield (
-                f"arms.{arm}: {where}, a {experiment.task}, counts epochs and not updates; give it an arm with "
+                f"arms.{arm}: {where}, a {plan.task.name}, counts epochs and not updates; give it an arm with "
                 f"`- {{data: task, epochs: 3}}`, and name that in run.arms, or in {where}.arms where other experiments have other arms"
             )
         if phase.data == "task" and phase.training:
@@ -259,7 +263,7 @@ def _asking_problems(plan: Plan, arm: str) -> Iterator[str]:
             yield f"{plan.where}.{error}"
 
 
-def translations_problems(plan: Plan) -> Iterator[str]:
+def translations_problems(plan: CrossLingualPlan) -> Iterator[str]:
     """What is wrong with the translations of an experiment's training text, and with the models that are to make them."""
     for arm, phase in plan.phases:
         if phase.translations and phase.data != "task":
@@ -271,7 +275,7 @@ def translations_problems(plan: Plan) -> Iterator[str]:
             yield from _translator_problems(plan, code)
 
 
-def _translator_problems(plan: Plan, code: str) -> Iterator[str]:
+def _translator_problems(plan: CrossLingualPlan, code: str) -> Iterator[str]:
     """What is wrong with the model that is to make a translation of the training text."""
     block, where = plan.text, f"labelled.{plan.corpus}.translations.{code}.by"
     by, part = block.translations[code].by, f"translated/{code}"
@@ -287,18 +291,17 @@ def _translator_problems(plan: Plan, code: str) -> Iterator[str]:
     elif "backbone" in by:
         yield from undefined(where, by["backbone"], plan.config.backbones)
     else:
-        yield from _translating_experiment_problems(plan.config, where, by, texts)
+        yield from _translating_experiment_problems(plan, where, by, texts)
 
 
-def _translating_experiment_problems(config: Config, where: str, by: dict[str, str], texts: tuple[str, str]) -> Iterator[str]:
+def _translating_experiment_problems(plan: CrossLingualPlan, where: str, by: dict[str, str], texts: tuple[str, str]) -> Iterator[str]:
     """The experiment must be run, and its models must translate from the first language of `texts` into the second."""
-    named = by["experiment"]
-    other = Plan(config, named) if named in config.experiments else None
-    yield from undefined(where, named, config.run.experiments)
-    yield from undefined(where, by["arm"], other.arms if other else config.arms)
+    other = plan.plans.experiments.get(by["experiment"])
+    yield from undefined(where, by["experiment"], plan.config.run.experiments)
+    yield from undefined(where, by["arm"], other.arms if other else plan.config.arms)
     if other is None:
         return
-    if named not in translations(config):
+    if not isinstance(other.settings, Translation):
         yield f"{where}: {other.where} is a {other.settings.task}; a translation is needed"
     elif texts[1] != other.settings.target or texts[0] not in learnt_sources(other):
         learnt = ", ".join(learnt_sources(other))
@@ -328,7 +331,7 @@ def _grid_problems(where: str, experiment: Any, key: str) -> Iterator[str]:
         yield f"{where}.choice.by: {experiment.choice.by} is not measured; set dev_score or dev_loss"
 
 
-def text_problems(plan: Plan, unit: str, lengths: dict[str, int], switches: list[str]) -> Iterator[str]:
+def text_problems(plan: CrossLingualPlan, unit: str, lengths: dict[str, int], switches: list[str]) -> Iterator[str]:
     """What is wrong with an experiment's text, lexicons and backbone.
 
     A `unit` of its text has a label. `lengths` are those of `backbone_problems`; `switches` are keys, besides the arms with a pretext
@@ -342,11 +345,11 @@ def text_problems(plan: Plan, unit: str, lengths: dict[str, int], switches: list
         if phase.restores and phase.restores.pieces:
             yield f"arms.{arm}: `{phase.data}` needs parallel text, which {where} has none of"
         if phase.switch is not None and not experiment.head:
-            yield f"arms.{arm}.switch: is for translation and for tasks with labels; {where} is a {experiment.task}"
+            yield f"arms.{arm}.switch: is for translation and for tasks with labels; {where} is a {plan.task.name}"
         if phase.switch is not None and phase.data != "task":
             yield f"arms.{arm}.switch: is for the task phase; how much a pretext phase switches stands in codeswitch.noise"
     if experiment.restore == "pairs" and unit != "text":
-        yield f"{where}.restore: pairs is for texts with labels (`unit: text`) that are pairs; {where} is a {experiment.task}"
+        yield f"{where}.restore: pairs is for texts with labels (`unit: text`) that are pairs; {where} is a {plan.task.name}"
     switched = [*(f"arms.{arm}" for arm, phase in plan.phases if needs_lexicon(phase)), *switches]
     if switched and not plan.lexicons:
         yield f"{where}.lexicon: is missing; {switched[0]} needs one"
@@ -356,13 +359,13 @@ def text_problems(plan: Plan, unit: str, lengths: dict[str, int], switches: list
         return
     if plan.text.unit != unit:
         found = f"labelled.{plan.corpus}.unit is {plan.text.unit}"
-        yield f"{where}.corpus: {experiment.task} needs text with `unit: {unit}`, but {found}"
+        yield f"{where}.corpus: {plan.task.name} needs text with `unit: {unit}`, but {found}"
     yield from backbone_problems(plan, plan.languages, lengths)
     if switched:
         yield from _dictionary_problems(plan)
 
 
-def _dictionary_problems(plan: Plan) -> Iterator[str]:
+def _dictionary_problems(plan: CrossLingualPlan) -> Iterator[str]:
     """Problems of lexicons: not given dictionaries, or without a language that words are switched into."""
     where, config, code, into = plan.where, plan.config, plan.text.language, switched_into(plan)
     if not into:
@@ -379,7 +382,7 @@ def _dictionary_problems(plan: Plan) -> Iterator[str]:
         for other in into:
             if said := unknown_language(other):
                 yield f"{where}.into: {said}"
-            elif is_learnt(lexicon) and not pair_of(config, used, code, other):
+            elif is_learnt(lexicon) and not pair_of(plan, used, other):
                 yield (
                     f"lexicons.{used}.corpus: {lexicon.corpus!r} is not in {code} and {other}, between which {where} switches words; "
                     f"name another corpus, or the languages to switch into in {where}.into"

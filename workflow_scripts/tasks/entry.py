@@ -1,23 +1,31 @@
 """entry: what a task is for rules, checks, preflight and report, by the name that an experiment's `task` gives.
 
-The modules of the tasks register theirs by `register_task`; most of the entry of a task with a head is made by `head.head_task`.
+The modules of the tasks register theirs by `register_task`; most of the entry of a task with a head is made by `head_task.head_task`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
 
 from workflow_scripts import registry
-from workflow_scripts.config.experiments import AnyExperiment, task_name
+from workflow_scripts.config.experiments import AnyExperiment
 from workflow_scripts.config.phases import Phase
 from workflow_scripts.evidence.trivial import Kind
-from workflow_scripts.tasks.experiment import MoreText, Trained
-from workflow_scripts.tasks.plan import Plan
 
+P = TypeVar("P")
+"""The plan of an experiment (`plan.Plan`)."""
 Parts = dict[str, tuple[str, str]]
 """The parts of an experiment's section in the report, in order: anchor (and template), title, and who reads it (`shown.READERS`)."""
+
+
+class MoreText(NamedTuple):
+    """Training text that is learnt together with that of the experiment: two aligned files, and their languages."""
+
+    source: str
+    target: str
+    languages: tuple[str, str]
 
 
 class Measure(NamedTuple):
@@ -47,11 +55,11 @@ class Measure(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Task(registry.Entry):
+class Task(registry.Entry, Generic[P]):
     """A task: everything that rules, checks, preflight and report ask of it. Functions take the plan of an experiment."""
 
     has_head: ClassVar[bool] = False
-    """Whether a head is finetuned for it (`head.HeadTask`)."""
+    """Whether a head is finetuned for it (`head_task.HeadTask`)."""
 
     settings: type[AnyExperiment]
     """Its block in the configuration."""
@@ -61,30 +69,30 @@ class Task(registry.Entry):
     """What a line of a `.hyp` file is."""
     length: Literal["updates", "epochs", "none"]
     """What its arms count, and share. `none`: nothing is trained. The arms are then the models that the experiment names (`models`)."""
-    languages: Callable[[Plan], list[str]]
+    languages: Callable[[P], list[str]]
     """The languages of its texts: source and target, or that of the training text and those of the test sets."""
-    trained_languages: Callable[[Plan], list[str]]
+    trained_languages: Callable[[P], list[str]]
     """The languages that it is trained in."""
-    training_text: Callable[[Plan], list[str]]
+    training_text: Callable[[P], list[str]]
     """Files of plain sentences that it is trained on: what a tokeniser is made from, or a vocabulary is cut down to."""
-    held_out_text: Callable[[Plan], list[str]]
+    held_out_text: Callable[[P], list[str]]
     """Files of plain sentences that no backbone may be trained on."""
-    lexicons: Callable[[Plan], list[str]]
+    lexicons: Callable[[P], list[str]]
     """Folders of the lexicons that its words are switched by."""
-    results: Callable[[Plan], set[str]]
+    results: Callable[[P], set[str]]
     """All files that the report reads of it."""
-    problems: Callable[[Plan], Iterator[str]]
+    problems: Callable[[P], Iterator[str]]
     """Problems of its block that types cannot express."""
-    phases: Callable[[Plan, list[str]], Iterator[Trained]]
-    """Every phase of some of its arms that is trained."""
+    phases: Callable[[P, list[str]], Iterator[Any]]
+    """Every phase of some of its arms that is trained (`experiment.Trained`)."""
     rules: dict[str, str]
     """Each of its rules that runs on a device → the key, under the experiment's block, that lowers its memory."""
     defaults: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Raw settings that replace the general defaults for this task."""
-    sides: Callable[[Plan, str], list[tuple[str, str]]] | None = None
+    sides: Callable[[P, str], list[tuple[str, str]]] | None = None
     """Of a task that answers text: the two aligned files of a part (train, dev, test/…), what is read and what is to be written, each
     with its language."""
-    more_text: Callable[[Plan, Phase], list[MoreText]] | None = None
+    more_text: Callable[[P, Phase], list[MoreText]] | None = None
     """Of a task that answers text: what a task phase learns from besides the text of the experiment."""
     documents: bool = False
     """Whether its texts are documents, whose sentences are told apart."""
@@ -97,6 +105,12 @@ class Task(registry.Entry):
     text `rows`, `pairs`, `pair`, `input`, `output`."""
     parts: Parts
     """The parts of an experiment's section in the report."""
+    named: str = ""
+    """Of a task with a head: what the settings of finetuning call the labels; empty where the text has no list of them."""
+    asked: bool = False
+    """Of a task with a head: whether a decoder can be asked for its labels as it is, by the likelihood of their words (`verbaliser`)."""
+    baseline_learns: bool = False
+    """Of a task with a head: whether the trivial baseline is learnt from the training text."""
     templates: tuple[str, ...] = ()
     """Folders of templates that are used instead of the general ones where they have a template for a part; the first that has one."""
     template: str = ""
@@ -108,8 +122,3 @@ class Task(registry.Entry):
 def register_task(task: Task) -> None:
     """Register a task. Raises `InputError` where its name is no name, or is taken."""
     registry.register("task", task)
-
-
-def task_of(experiment: Any) -> Task:
-    """The task of an experiment."""
-    return registry.entry("task", task_name(experiment))

@@ -11,13 +11,11 @@ from typing import Any, Literal, NamedTuple
 from pydantic import TypeAdapter, ValidationError
 
 from workflow_scripts import registry
-from workflow_scripts.config.configuration import Config, LexiconStages
+from workflow_scripts.config.configuration import LexiconStages
 from workflow_scripts.config.experiments import Experiment
 from workflow_scripts.config.phases import Phase
-from workflow_scripts.models.family import CONVERTED, DEFAULT_FAMILY
 from workflow_scripts.names import undefined
-from workflow_scripts.tasks.plan import Plan, plans_of_run
-from workflow_scripts.training.backbone import chain_of
+from workflow_scripts.tasks.plan import BackbonePlan, Plan
 from workflow_scripts.training.generator import USUAL
 from workflow_scripts.training.settings import Training
 
@@ -32,7 +30,7 @@ class Trained(NamedTuple):
     """The rule that trains it."""
     where: str
     """The key of the configuration that its settings stand under."""
-    backbone: str
+    backbone: BackbonePlan
     batch_tokens: int
     """Tokens of an update, padding included."""
     micro_batch_tokens: int | Literal["auto"] | None
@@ -55,7 +53,7 @@ class Trained(NamedTuple):
     """Whether a layer keeps what goes into it alone."""
 
 
-def of_training(rule: str, where: str, backbone: str, training: Training, times: float) -> Trained:
+def of_training(rule: str, where: str, backbone: BackbonePlan, training: Training, times: float) -> Trained:
     """A phase that is trained by `Training` settings."""
     micro = training.micro_batch_tokens
     kept = {"last": 2, "best": 3, "average": max(2, training.averaged), "average_best": training.averaged + 2}[training.checkpoint]
@@ -77,14 +75,6 @@ def of_training(rule: str, where: str, backbone: str, training: Training, times:
     )
 
 
-class MoreText(NamedTuple):
-    """Training text that is learnt together with that of the experiment: two aligned files, and their languages."""
-
-    source: str
-    target: str
-    languages: tuple[str, str]
-
-
 # ---------------------------------------------------------------------------------------------
 # what an experiment means
 
@@ -92,49 +82,6 @@ class MoreText(NamedTuple):
 def needs_decoder(phase: Phase) -> bool:
     """Whether a phase before the task needs a model that writes: to restore text, or by its objective."""
     return bool(phase.restores or (phase.learns and phase.learns.decoder is not False))
-
-
-def chain(config: Config, backbone: str) -> list[str]:
-    """The names of a backbone and of all that it is made from; an arm's model is made from the backbone of the arm's experiment."""
-    return chain_of(config.backbones, backbone, starts(config))
-
-
-def starts(config: Config) -> dict[str, str]:
-    """The backbone of each experiment, and as `experiment/arm` that of each arm that names one of its own."""
-    trained = [plan for name in config.experiments if (plan := Plan(config, name)).trains]
-    named = {arm: phase.backbone for arm, phases in config.arms.items() for phase in phases[:1] if phase.backbone}
-    own = {f"{plan.name}/{arm}": backbone for plan in trained for arm, backbone in named.items()}
-    return {plan.name: plan.settings.backbone for plan in trained} | own
-
-
-def experiments_needed(config: Config) -> list[Plan]:
-    """The run's experiments, and those whose arms' models are backbones of theirs or of analyses; the latter only train what is needed."""
-    needed = plans_of_run(config)
-    analysed = [model for name in config.run.analyses if name in config.analyses for model in config.analyses[name].models]
-    waiting = [backbone for plan in needed for backbone in plan.backbones] + analysed
-    blocks = [config.backbones[link] for own in waiting for link in chain(config, own)]
-    more = [block.arm.experiment for block in blocks if block.arm and block.arm.experiment in config.experiments]
-    found = {plan.name: plan for plan in needed}
-    found |= {name: Plan(config, name) for name in more if name not in found}
-    return list(found.values())
-
-
-def pretrained_in(config: Config, backbone: str) -> list[str]:
-    """The languages of the text that a backbone is pretrained on here, of its bitext as well; none where it is loaded."""
-    block = config.backbones[backbone].pretraining
-    pairs = [config.corpora[name].languages for name in (block.bitext if block else ()) if name in config.corpora]
-    return list(dict.fromkeys([*(block.text if block else ()), *(code for pair in pairs for code in pair)]))
-
-
-def family_in(config: Config, backbone: str) -> str | None:
-    """The family of a backbone's models, where the configuration alone tells."""
-    for link in chain(config, backbone):
-        block = config.backbones[link]
-        if block.kind == "converted":
-            return CONVERTED.get(block.to or "")
-        if block.kind == "small":
-            return block.family or DEFAULT_FAMILY
-    return None
 
 
 def needs_lexicon(phase: Phase) -> bool:
@@ -298,41 +245,36 @@ def backbone_problems(plan: Plan, codes: list[str], lengths: dict[str, int]) -> 
     own, known = plan.settings.backbone, plan.config.backbones
     yield from undefined(f"{plan.where}.backbone", own, known)
     for arm in plan.arms:
-        yield from undefined(f"arms.{arm}.backbone", plan.backbone_of(arm), dict.fromkeys([*known, own]))
+        yield from undefined(f"arms.{arm}.backbone", plan.backbone_of(arm).name, dict.fromkeys([*known, own]))
     for backbone in plan.backbones:
         yield from _problems_with_backbone(plan, backbone, codes, lengths)
 
 
-def _problems_with_backbone(plan: Plan, backbone: str, codes: list[str], lengths: dict[str, int]) -> Iterator[str]:
+def _problems_with_backbone(plan: Plan, backbone: BackbonePlan, codes: list[str], lengths: dict[str, int]) -> Iterator[str]:
     """What is wrong with one of the backbones of an experiment's arms."""
-    config, where = plan.config, plan.where
     arms = [arm for arm in plan.arms if plan.backbone_of(arm) == backbone]
-    links = chain(config, backbone)
     writers = [arm for arm in arms if plan.encoder_writes(arm)]
-    if writers and (family := family_in(config, backbone)) and registry.entry("family", family).decoder:
-        yield f"arms.{writers[0]}.generator: needs an encoder, but backbones.{backbone} has a decoder; take one of family xlmr"
-    for each in links:
-        kind, block = config.backbones[each].kind, config.backbones[each].pretraining
-        if missing := config.backbones[each].lacks:
-            yield f"backbones.{each}: kind {kind} needs `{missing}`"
-        if block and config.backbones[each].made_here:  # a model from elsewhere may go on in some of its languages
-            known = pretrained_in(config, each)
-            for code in [code for code in codes if code not in known]:
-                yield f"backbones.{each}.{kind}.text: no text for {code!r}, which {where} needs; it has {known}"
-    origin = config.backbones[links[-1]] if links else None
-    if origin and origin.made_here:
-        positions = origin.made_here.max_positions
-        lengths = {f"{where}.training": plan.settings.training.max_length, **lengths}
-        for each in links:
-            if block := config.backbones[each].pretraining:
-                lengths[f"backbones.{each}.{config.backbones[each].kind}.training"] = block.training.max_length
+    if writers and backbone.family and backbone.family.decoder:
+        yield f"arms.{writers[0]}.generator: needs an encoder, but {backbone.where} has a decoder; take one of family xlmr"
+    for link in backbone.chain:
+        if missing := link.settings.lacks:
+            yield f"{link.where}: kind {link.settings.kind} needs `{missing}`"
+        # a model from elsewhere may go on in some of its languages
+        for code in codes if link.settings.made_here else ():
+            if code not in link.pretrained_in:
+                yield f"{link.where_made}.text: no text for {code!r}, which {plan.where} needs; it has {link.pretrained_in}"
+    if backbone.chain and (small := backbone.origin.made_here):
+        lengths = {f"{plan.where}.training": plan.settings.training.max_length, **lengths}
+        for link in backbone.chain:
+            if block := link.settings.pretraining:
+                lengths[f"{link.where_made}.training"] = block.training.max_length
         for arm in arms:
             own = [phase.training.get("max_length") for phase in plan.phases_of(arm)]
             lengths[f"arms.{arm}.training"] = max((length for length in own if isinstance(length, int)), default=0)
         for key, longest in lengths.items():
-            if longest > positions:
-                yield f"{key}.max_length: {longest} is more than the backbone's {positions} positions"
-        yield from _too_long_for_generators(plan, writers, positions)
+            if longest > small.max_positions:
+                yield f"{key}.max_length: {longest} is more than the backbone's {small.max_positions} positions"
+        yield from _too_long_for_generators(plan, writers, small.max_positions)
 
 
 def _too_long_for_generators(plan: Plan, arms: list[str], positions: int) -> Iterator[str]:

@@ -158,9 +158,9 @@ def with_choice(settings: Any, choice: Path | None) -> Any:
 
 
 def train_head(job: Job, chosen: HeadSettings, prepared: Prepared, folder: Path) -> list[dict]:
-    """Train a network on its batches, and return the history; checkpoints are in `folder`. Raises as `training.loop.fit` does."""
+    """Train a network on its batches, and return the history; checkpoints are in `folder`. Raises as `training.trainer.fit` does."""
     from workflow_scripts.training.callbacks import Progress, Watch
-    from workflow_scripts.training.loop import fit
+    from workflow_scripts.training.trainer import fit
 
     batches, each = prepared.batches, len(prepared.batches.epoch_sizes)
     training = phase_settings(chosen, batches.epochs * each, each)

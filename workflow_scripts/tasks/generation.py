@@ -30,12 +30,13 @@ from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, atomic, run, write_json
 from workflow_scripts.tasks import crosslingual, translation
 from workflow_scripts.tasks.crosslingual import CrossLingual
-from workflow_scripts.tasks.entry import Parts, Task, register_task
-from workflow_scripts.tasks.experiment import MoreText, shared_problems
+from workflow_scripts.tasks.entry import MoreText, Parts, Task, register_task
+from workflow_scripts.tasks.experiment import shared_problems
 from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.tasks.writing_checks import decoding_problems, grid_problems
 from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.files import read_lines, write_pairs
+from workflow_scripts.text.labelled import Labelled
 from workflow_scripts.text.words import is_blank
 from workflow_scripts.training.choice import Choice
 
@@ -61,6 +62,8 @@ class Generation(CrossLingual):
     sga: SGA = field(default_factory=SGA)
     """Arms whose `generator` writes at once. These texts could be written in many ways, so `alignment` is mask_predict by default."""
 
+
+GenerationPlan = Plan[Generation, Labelled]
 
 # ---------------------------------------------------------------------------------------------
 # commands
@@ -108,42 +111,42 @@ def decode(
 # what an experiment means
 
 
-def sides_of(plan: Plan, part: str) -> list[tuple[str, str]]:
+def sides_of(plan: GenerationPlan, part: str) -> list[tuple[str, str]]:
     """Texts and targets of a part, each with its language."""
     return paths.labelled_sides(plan.config, plan.corpus, part)
 
 
-def more_text(plan: Plan, phase: Phase) -> list[MoreText]:
+def more_text(plan: GenerationPlan, phase: Phase) -> list[MoreText]:
     """The translations of the training text, and of its targets unless these are in one language, if the phase learns from them."""
     found = [sides_of(plan, part) for part in crosslingual.translated_parts(plan, phase)]
     return [MoreText(source, target, (code, target_code)) for (source, code), (target, target_code) in found]
 
 
-def languages(plan: Plan) -> list[str]:
+def languages(plan: GenerationPlan) -> list[str]:
     """The languages of all texts and targets, that of the training text first."""
     parts = [*paths.labelled_parts(plan.config, plan.corpus), *paths.more_parts(plan.config, plan.corpus, "translations")]
     return list(dict.fromkeys(code for part in parts for _, code in sides_of(plan, part)))
 
 
-def training_text(plan: Plan) -> list[str]:
+def training_text(plan: GenerationPlan) -> list[str]:
     """Texts and targets of the training text, and of its translations that are learnt from."""
     more = [path for _, phase in plan.phases for text in more_text(plan, phase) for path in (text.source, text.target)]
     return list(dict.fromkeys([*(path for path, _ in sides_of(plan, "train")), *more]))
 
 
-def held_out_text(plan: Plan) -> list[str]:
+def held_out_text(plan: GenerationPlan) -> list[str]:
     """Texts and targets of dev and test sets."""
     return [path for part in paths.labelled_parts(plan.config, plan.corpus)[1:] for path, _ in sides_of(plan, part)]
 
 
-def results(plan: Plan) -> set[str]:
+def results(plan: GenerationPlan) -> set[str]:
     """All files that the report reads: text, scores of every test set, curves, tests of significance, noised text."""
     files = {paths.labelled_file(plan.config, plan.corpus, part, ".json") for part in paths.labelled_parts(plan.config, plan.corpus)}
     files |= {f"{folder}/lexicon.json" for folder in crosslingual.lexicons(plan)}
     return files | translation.written_results(plan, list(plan.text.test))
 
 
-def problems(plan: Plan) -> Iterator[str]:
+def problems(plan: GenerationPlan) -> Iterator[str]:
     """What is wrong with an experiment's block and types cannot tell."""
     yield from shared_problems(plan)
     yield from grid_problems(plan)

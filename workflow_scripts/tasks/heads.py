@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import torch
 
@@ -129,6 +129,23 @@ class Reader:
         return batch
 
 
+class Part(NamedTuple):
+    """A part of the text as a head reads it."""
+
+    examples: list[Example]
+    language: str
+    windows: list[Any]
+    """What the reader cuts the examples into: themselves, where nothing is cut."""
+    rows: list[Row]
+    """A row for each window."""
+
+
+def part_of(reader: Any, examples: list[Example], code: str, labels: list[str]) -> Part:
+    """Examples in a language as a head reads them."""
+    windows = reader.windows(examples, code)
+    return Part(examples, code, windows, reader.rows(windows, code, labels))
+
+
 @without_gradients
 @quick_products()
 def label_scores(network: PreTrainedModel, reader: Reader, rows: Sequence[Row], precision: str, tokens: int | None = None) -> torch.Tensor:
@@ -140,6 +157,12 @@ def label_scores(network: PreTrainedModel, reader: Reader, rows: Sequence[Row], 
         with reading_in(precision, network.device):
             scores[chosen] = network(**tensors).logits.float().cpu()
     return scores
+
+
+def logits_of(network: Any, reader: Reader, parts: list[Part], precision: str) -> list[tuple[Part, torch.Tensor]]:
+    """Each part with what a head for whole texts gives of it (rows × labels); the rows of all parts are batched together."""
+    found = label_scores(network, reader, [row for part in parts for row in part.rows], precision)
+    return list(zip(parts, found.split([len(part.rows) for part in parts]), strict=True))
 
 
 def summed_loss(outputs: Any, labels: torch.Tensor, num_items_in_batch: torch.Tensor | int | None = None) -> torch.Tensor:

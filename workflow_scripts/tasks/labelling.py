@@ -28,9 +28,10 @@ from workflow_scripts.models.templates import word_blank
 from workflow_scripts.number_types import AboveZero, Positive
 from workflow_scripts.stage import run
 from workflow_scripts.tasks.entry import Measure
-from workflow_scripts.tasks.head import About, Answered, Part, commands, head_task
+from workflow_scripts.tasks.head import commands
 from workflow_scripts.tasks.head_settings import HeadSettings
-from workflow_scripts.tasks.heads import Reader, load_token_head
+from workflow_scripts.tasks.head_task import About, Answered, head_task
+from workflow_scripts.tasks.heads import Part, Reader, load_token_head
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.tagged import join_words, split_words
 from workflow_scripts.training.launching import launch

@@ -13,7 +13,7 @@
     )
 
 Each function gets what its parameters ask for by name (`PARAMETERS`). All else, from rows of ids to tests of significance and the report,
-is that of our own tasks with a head (`head`).
+is that of our own tasks with a head (`head_task`).
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from workflow_scripts.errors import InputError
 from workflow_scripts.evidence.average import Score, scores_beside
 from workflow_scripts.evidence.label_metric import register_label_metric, score_label
 from workflow_scripts.tasks.entry import Measure
-from workflow_scripts.tasks.head import About, Answered, Part, head_task, logits_of
 from workflow_scripts.tasks.head_settings import TextHeadSettings
-from workflow_scripts.tasks.heads import Reader, load_text_head
+from workflow_scripts.tasks.head_task import About, Answered, head_task
+from workflow_scripts.tasks.heads import Part, Reader, load_text_head, logits_of
 from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.text.examples import Example
 

@@ -24,7 +24,7 @@ import numpy as np
 from pydantic import TypeAdapter, ValidationError
 
 from workflow_scripts.config import paths
-from workflow_scripts.config.experiments import AnyExperiment
+from workflow_scripts.config.experiments import AnyExperiment, NamedModel
 from workflow_scripts.evidence import nearest
 from workflow_scripts.evidence.average import AVERAGE, Significance, compare_folders
 from workflow_scripts.evidence.label_metric import score_label, score_title
@@ -34,27 +34,11 @@ from workflow_scripts.names import undefined, unfit
 from workflow_scripts.similarity import set_threads
 from workflow_scripts.stage import run, write_json
 from workflow_scripts.tasks.entry import Measure, Task, register_task
-from workflow_scripts.tasks.experiment import Trained, chain, pretrained_in, published_problems
+from workflow_scripts.tasks.experiment import Trained, published_problems
 from workflow_scripts.tasks.neighbours import Near, Retrieval, Sides, chosen_layers, embedded, look_up, read_found, score_by, score_of
 from workflow_scripts.tasks.plan import Plan
-from workflow_scripts.text.aligned import read_gold
+from workflow_scripts.text.aligned import Aligned, read_gold
 from workflow_scripts.text.files import write_lines
-
-
-@dataclass
-class NamedModel:
-    """A model that is compared: a backbone, or what an arm of another experiment has been trained to."""
-
-    backbone: str | None = None
-    """Name of a backbone."""
-    experiment: str | None = None
-    """Instead of a backbone: an experiment of the run that trains, of which `arm` and `phase` choose the model."""
-    arm: str | None = None
-    """The arm of `experiment` whose model is taken."""
-    phase: str = "finetune"
-    """The phase of the arm after which the model is taken: `finetune`, `pretext`, or of a longer chain one as `1-codeswitch`."""
-    retrieval: dict[str, Any] = field(default_factory=dict)
-    """Settings of `retrieval` that are others for this model, such as `layer`."""
 
 
 @dataclass(kw_only=True)
@@ -71,21 +55,23 @@ class RetrievalExperiment(AnyExperiment):
     """Tests of significance."""
 
 
+RetrievalPlan = Plan[RetrievalExperiment, Aligned]
+
 # ---------------------------------------------------------------------------------------------
 # what an experiment means
 
 
-def languages(plan: Plan) -> list[str]:
+def languages(plan: RetrievalPlan) -> list[str]:
     """The languages of the texts."""
     return list(dict.fromkeys(code for source in plan.text.test.values() for code in source.languages))
 
 
-def model_folder(plan: Plan, arm: str, seed: int | str) -> str:
+def model_folder(plan: RetrievalPlan, arm: str, seed: int | str) -> str:
     """Where a model is; a backbone is the same for all seeds."""
     model = plan.settings.models[arm]
     if model.backbone:
         return paths.backbone_model(model.backbone)
-    return paths.trained_model(model.experiment, model.arm, seed, model.phase)
+    return paths.trained_model(str(model.experiment), str(model.arm), seed, model.phase)
 
 
 def settings_of(experiment: RetrievalExperiment, arm: str) -> Retrieval:
@@ -93,27 +79,27 @@ def settings_of(experiment: RetrievalExperiment, arm: str) -> Retrieval:
     return TypeAdapter(Retrieval).validate_python({**asdict(experiment.retrieval), **experiment.models[arm].retrieval})
 
 
-def searched_seeds(plan: Plan, arm: str) -> list[int]:
+def searched_seeds(plan: RetrievalPlan, arm: str) -> list[int]:
     """The seeds that a model is measured with: a backbone with the first one alone."""
     return plan.seeds[:1] if plan.settings.models[arm].backbone else plan.seeds
 
 
-def results(plan: Plan) -> set[str]:
+def results(plan: RetrievalPlan) -> set[str]:
     """All files that the report reads."""
     files = {f"{plan.folder}/significance.json"}
-    files |= {f"{paths.backbone_folder(backbone)}/backbone.json" for backbone in plan.backbones}
+    files |= {f"{backbone.folder}/backbone.json" for backbone in plan.backbones}
     files |= {paths.aligned_file(plan.corpus, part, "json") for part in plan.text.parts()}
     for arm in plan.arms:
         files |= {f"{paths.run_folder(plan.name, arm, seed)}/predictions" for seed in searched_seeds(plan, arm)}
     return files
 
 
-def held_out_text(plan: Plan) -> list[str]:
+def held_out_text(plan: RetrievalPlan) -> list[str]:
     """Both sides of all test sets and dev text."""
     return [paths.aligned_file(plan.corpus, part, side) for part in plan.text.parts() for side in ("source", "target")]
 
 
-def problems(plan: Plan) -> Iterator[str]:
+def problems(plan: RetrievalPlan) -> Iterator[str]:
     """Models, experiments and arms that are not defined or not run, layers' settings that are none, languages that a backbone lacks."""
     where, experiment = plan.where, plan.settings
     yield from undefined(f"{where}.corpus", plan.corpus, plan.config.aligned)
@@ -140,7 +126,7 @@ def problems(plan: Plan) -> Iterator[str]:
         yield from _backbone_problems(plan)
 
 
-def _model_problems(plan: Plan, called: str) -> Iterator[str]:
+def _model_problems(plan: RetrievalPlan, called: str) -> Iterator[str]:
     model, config, at = plan.settings.models[called], plan.config, f"{plan.where}.models.{called}"
     if bool(model.backbone) == bool(model.experiment and model.arm):
         yield f"{at}: give either `backbone`, or `experiment` and `arm`"
@@ -160,27 +146,24 @@ def _model_problems(plan: Plan, called: str) -> Iterator[str]:
         yield from undefined(f"{at}.phase", model.phase, [phase.name for phase in other.phases_of(model.arm)])
 
 
-def _sound_models(plan: Plan) -> list[str]:
+def _sound_models(plan: RetrievalPlan) -> list[str]:
     """The models of which something can be told, as nothing is wrong with them."""
     return [called for called in plan.settings.models if not any(_model_problems(plan, called))]
 
 
-def _backbone_problems(plan: Plan) -> Iterator[str]:
-    chains = dict.fromkeys(link for called in _sound_models(plan) for link in chain(plan.config, plan.backbone_of(called)))
-    for backbone in chains:
-        block = plan.config.backbones[backbone]
-        has = pretrained_in(plan.config, backbone)
-        for code in languages(plan) if block.made_here else ():
-            if code not in has:
-                yield f"backbones.{backbone}.{block.kind}.text: no text for {code!r}, which {plan.where} needs; it has {has}"
+def _backbone_problems(plan: RetrievalPlan) -> Iterator[str]:
+    for link in dict.fromkeys(link for called in _sound_models(plan) for link in plan.backbone_of(called).chain):
+        for code in languages(plan) if link.settings.made_here else ():
+            if code not in link.pretrained_in:
+                yield f"{link.where_made}.text: no text for {code!r}, which {plan.where} needs; it has {link.pretrained_in}"
 
 
-def nothing(plan: Plan) -> list[str]:
+def nothing(plan: RetrievalPlan) -> list[str]:
     """What a task that trains nothing says of training text and lexicons."""
     return []
 
 
-def no_phases(plan: Plan, arms: list[str]) -> Iterator[Trained]:
+def no_phases(plan: RetrievalPlan, arms: list[str]) -> Iterator[Trained]:
     """Nothing is trained."""
     return iter(())
 

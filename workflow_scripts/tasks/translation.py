@@ -12,7 +12,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from workflow_scripts.config import paths
-from workflow_scripts.config.configuration import Config
 from workflow_scripts.config.experiments import Experiment
 from workflow_scripts.config.phases import Phase
 from workflow_scripts.evidence.comet import Comet
@@ -25,10 +24,9 @@ from workflow_scripts.models.decoding import Decoding
 from workflow_scripts.models.sga import SGA
 from workflow_scripts.models.templates import Templates
 from workflow_scripts.names import undefined
-from workflow_scripts.tasks.entry import Parts, Task, register_task
+from workflow_scripts.tasks.entry import MoreText, Parts, Task, register_task
 from workflow_scripts.tasks.experiment import (
     BACKBONE,
-    MoreText,
     Trained,
     backbone_problems,
     grid_points,
@@ -38,8 +36,9 @@ from workflow_scripts.tasks.experiment import (
     published_problems,
     shared_problems,
 )
-from workflow_scripts.tasks.plan import Plan
+from workflow_scripts.tasks.plan import Plan, Plans
 from workflow_scripts.tasks.writing_checks import decoding_problems, grid_problems
+from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.training.choice import Choice
 
 
@@ -80,22 +79,29 @@ class Translation(Experiment):
     """Arms whose `generator` writes at once: prompts, alignment and denoising."""
 
 
+TranslationPlan = Plan[Translation, Corpus]
+
 # ---------------------------------------------------------------------------------------------
 # what an experiment means
 
 
-def translations(config: Config) -> dict[str, Plan]:
+def translations(plans: Plans) -> list[TranslationPlan]:
     """The experiments, of the run or not, whose text is a parallel corpus."""
-    return {name: Plan(config, name) for name, experiment in config.experiments.items() if isinstance(experiment, Translation)}
+    return [plan for plan in plans.experiments.values() if isinstance(plan.settings, Translation)]
 
 
-def zero_shot_experiments(plan: Plan) -> list[Plan]:
+def translations_of_run(plans: Plans) -> list[TranslationPlan]:
+    """Those of the run, which are decoded and scored."""
+    return [plan for plan in plans.of_run if isinstance(plan.settings, Translation)]
+
+
+def zero_shot_experiments(plan: TranslationPlan) -> list[TranslationPlan]:
     """The run's other experiments whose test sets its arms translate; of those on one corpus, which have the same, the first."""
-    own, known, asked = plan.settings, translations(plan.config), plan.config.run.zero_shot
+    own, asked = plan.settings, plan.config.run.zero_shot
     if not (plan.name in asked if isinstance(asked, list) else asked):
         return []
-    found: dict[str, Plan] = {}
-    for other in [known[name] for name in plan.config.run.experiments if name in known and name != plan.name]:
+    found: dict[str, TranslationPlan] = {}
+    for other in translations_of_run(plan.plans):
         its = other.settings
         alike = (its.task, its.target, its.backbone) == (own.task, own.target, own.backbone)
         if alike and its.source != own.source:
@@ -103,62 +109,60 @@ def zero_shot_experiments(plan: Plan) -> list[Plan]:
     return list(found.values())
 
 
-def zero_shot_tests(plan: Plan) -> list[str]:
+def zero_shot_tests(plan: TranslationPlan) -> list[str]:
     """Test sets of other experiments in the run that its arms translate, as `{other}@{testset}`."""
     return [f"{other.name}@{testset}" for other in zero_shot_experiments(plan) for testset in other.text.test]
 
 
-def zero_shot_references(config: Config, corpus: str, code: str) -> list[str]:
+def zero_shot_references(plans: Plans, corpus: str, code: str) -> list[str]:
     """References in the language `code` that models trained on this corpus are measured or chosen by elsewhere: no training text may have
     them."""
-    known = translations(config)
-    users = [known[name] for name in config.run.experiments if name in known and known[name].settings.target == code]
-    users = [each for each in users if corpus in each.corpora_learnt]
+    users = [each for each in translations_of_run(plans) if each.settings.target == code and corpus in each.corpora_learnt]
     tested = [other for each in users for other in zero_shot_experiments(each)]
     parts = {(each.corpus, f"test/{testset}") for each in tested for testset in each.text.test}
     # a model that learns from several corpora is tested on one of them, whose dev set chooses its weights
     together = {each.corpus for each in users if each.settings.together_with}
-    parts |= {(other, part) for other in together for part in paths.held_out_parts(config, other)}
-    return sorted(paths.corpus_text(config, other, part, code) for other, part in parts if other != corpus)
+    parts |= {(other, part) for other in together for part in paths.held_out_parts(plans.config, other)}
+    return sorted(paths.corpus_text(plans.config, other, part, code) for other, part in parts if other != corpus)
 
 
-def lexicon_folder(plan: Plan, lexicon: str | None = None) -> str:
+def lexicon_folder(plan: TranslationPlan, lexicon: str | None = None) -> str:
     """The folder of the experiment's lexicon, or of another that it uses."""
     used = lexicon or plan.settings.lexicon
     assert used, f"{plan.name} has no lexicon; a phase that switches words is refused without one"
     return paths.lexicon_folder(plan.config, plan.lexicon_corpus(used), used)
 
 
-def lexicon_files(plan: Plan, lexicon: str | None = None) -> tuple[str, str]:
+def lexicon_files(plan: TranslationPlan, lexicon: str | None = None) -> tuple[str, str]:
     """The files of both directions of the experiment's lexicon, or of another that it uses; first from its corpus's first language."""
     folder = lexicon_folder(plan, lexicon)
     a, b = plan.text.languages
     return f"{folder}/{a}-{b}.tsv", f"{folder}/{b}-{a}.tsv"
 
 
-def languages(plan: Plan) -> list[str]:
+def languages(plan: TranslationPlan) -> list[str]:
     """An experiment's own languages are its source and its target."""
     return [plan.settings.source, plan.settings.target]
 
 
-def all_languages(plan: Plan) -> list[str]:
+def all_languages(plan: TranslationPlan) -> list[str]:
     """Source and target, and the sources of the corpora that are learnt together with the experiment's."""
     return [*languages(plan), *(code for _, code in more_sources(plan))]
 
 
-def learnt_sources(plan: Plan) -> list[str]:
+def learnt_sources(plan: TranslationPlan) -> list[str]:
     """The languages that the experiment learns to translate from."""
     return [code for code in all_languages(plan) if code != plan.settings.target]
 
 
-def more_sources(plan: Plan) -> list[tuple[str, str]]:
+def more_sources(plan: TranslationPlan) -> list[tuple[str, str]]:
     """Each corpus that is learnt together with the experiment's is told with its source language."""
     corpora = plan.config.corpora
     known = {corpus: corpora[corpus].languages for corpus in plan.settings.together_with if corpus in corpora}
     return [(corpus, code) for corpus, pair in known.items() for code in pair if code != plan.settings.target]
 
 
-def more_text(plan: Plan, phase: Phase | None = None) -> list[MoreText]:
+def more_text(plan: TranslationPlan, phase: Phase | None = None) -> list[MoreText]:
     """All task phases also learn from the training text of the corpora that are learnt together with the experiment's."""
     config, target = plan.config, plan.settings.target
     return [
@@ -167,28 +171,28 @@ def more_text(plan: Plan, phase: Phase | None = None) -> list[MoreText]:
     ]
 
 
-def sides(plan: Plan, part: str) -> list[tuple[str, str]]:
+def sides(plan: TranslationPlan, part: str) -> list[tuple[str, str]]:
     """Source and target side of a part of the corpus, each with its language."""
     return [(paths.corpus_text(plan.config, plan.corpus, part, code), code) for code in languages(plan)]
 
 
-def training_text(plan: Plan) -> list[str]:
+def training_text(plan: TranslationPlan) -> list[str]:
     """Both sides of the training text, and of that of the corpora that are learnt together with it."""
     more = [path for text in more_text(plan) for path in (text.source, text.target)]
     return [path for path, _ in sides(plan, "train")] + more
 
 
-def held_out_text(plan: Plan) -> list[str]:
+def held_out_text(plan: TranslationPlan) -> list[str]:
     """Both sides of dev and test sets."""
     return [path for part in paths.held_out_parts(plan.config, plan.corpus) for path, _ in sides(plan, part)]
 
 
-def lexicons(plan: Plan) -> list[str]:
+def lexicons(plan: TranslationPlan) -> list[str]:
     """Folders of the experiment's lexicon and of those that its phases name."""
     return [lexicon_folder(plan, used) for used in plan.lexicons]
 
 
-def results(plan: Plan) -> set[str]:
+def results(plan: TranslationPlan) -> set[str]:
     """All files that the report reads: scores of every test set, curves, distances, tests of significance, noised text."""
     testsets = list(plan.text.test)
     all_tests = testsets + zero_shot_tests(plan)
@@ -208,7 +212,7 @@ def results(plan: Plan) -> set[str]:
 def written_results(plan: Plan, tests: list[str]) -> set[str]:
     """What the report reads of every task whose answers are texts: backbones, choices, scores and their tests, curves, noised text."""
     own = plan.folder
-    files = {f"{paths.backbone_folder(used)}/backbone.json" for used in plan.backbones}
+    files = {f"{used.folder}/backbone.json" for used in plan.backbones}
     files |= {file for test in tests for file in (f"{own}/{TRIVIAL}/{test}.scores.json", f"{own}/significance/{test}.json")}
     files |= {f"{own}/{arm}/choice.json" for arm in plan.arms} if plan.settings.grid else set()
     files |= {f"{own}/speed.json"} if plan.settings.speed else set()
@@ -239,7 +243,7 @@ def phases(plan: Plan, arms: list[str]) -> Iterator[Trained]:
 # what is wrong with an experiment
 
 
-def problems(plan: Plan) -> Iterator[str]:
+def problems(plan: TranslationPlan) -> Iterator[str]:
     """Every line tells of a name that is not defined, a language that the corpus lacks, or settings that contradict each other."""
     experiment, config = plan.settings, plan.config
     yield from shared_problems(plan)
@@ -270,7 +274,7 @@ def _word_accuracy_problems(where: str, settings: WordAccuracy) -> Iterator[str]
         yield f"{where}.word_accuracy: low must be less than high, got {settings.low} and {settings.high}"
 
 
-def _phase_problems(plan: Plan, arm: str, phase: Phase) -> Iterator[str]:
+def _phase_problems(plan: TranslationPlan, arm: str, phase: Phase) -> Iterator[str]:
     """A phase must learn from a parallel corpus, not from text with labels, and switch the words of one corpus only."""
     where, experiment = plan.where, plan.settings
     if phase.epochs is not None:
@@ -281,7 +285,7 @@ def _phase_problems(plan: Plan, arm: str, phase: Phase) -> Iterator[str]:
         yield f"arms.{arm}.switch: switches words of one corpus, and {where} learns from several by `together_with`; leave one out"
 
 
-def _switching_problems(plan: Plan, arm: str, phase: Phase) -> Iterator[str]:
+def _switching_problems(plan: TranslationPlan, arm: str, phase: Phase) -> Iterator[str]:
     """A phase that switches words needs a lexicon of the right unit, and a task phase that switches none takes no lexicon."""
     known, name, here = plan.config.lexicons, phase.lexicon or plan.settings.lexicon, f"arms.{arm} in {plan.where}"
     if phase.lexicon:
@@ -301,14 +305,14 @@ def _switching_problems(plan: Plan, arm: str, phase: Phase) -> Iterator[str]:
         yield f"{here}: data {phase.data} cannot take the lexicon {name!r} of unit {unit}; it switches {'pieces' if pieces else 'words'}"
 
 
-def _pieces_problems(plan: Plan, arm: str, phase: Phase) -> Iterator[str]:
+def _pieces_problems(plan: TranslationPlan, arm: str, phase: Phase) -> Iterator[str]:
     """Pieces are switched for the experiment's backbone, so the arm must start from no other."""
     pieces, own = phase.restores and phase.restores.pieces, plan.settings.backbone
-    if pieces and (other := plan.backbone_of(arm)) != own:
+    if pieces and (other := plan.backbone_of(arm).name) != own:
         yield f"arms.{arm} in {plan.where}: `{phase.data}` switches the pieces of {own!r}, but starts from {other!r}"
 
 
-def _lexicon_problems(plan: Plan, name: str) -> Iterator[str]:
+def _lexicon_problems(plan: TranslationPlan, name: str) -> Iterator[str]:
     """A lexicon must be in the experiment's languages, and one of pieces in the pieces of its backbone."""
     if (lexicon := plan.config.lexicons.get(name)) is None:
         return
@@ -319,9 +323,9 @@ def _lexicon_problems(plan: Plan, name: str) -> Iterator[str]:
         yield f"lexicons.{name}.backbone: {lexicon.backbone!r} is not that of {plan.where}, {own!r}; pieces must be its own"
 
 
-def _all_tests(plan: Plan) -> list[str]:
+def _all_tests(plan: TranslationPlan) -> list[str]:
     """The test sets of its corpus, and those of all experiments as models of another translate them."""
-    others = [other for other in translations(plan.config).values() if other.text]
+    others = [other for other in translations(plan.plans) if other.text]
     return [*plan.text.test, *(f"{other.name}@{testset}" for other in others for testset in other.text.test)]
 
 
@@ -332,7 +336,7 @@ def _representation_problems(where: str, experiment: Translation) -> Iterator[st
         yield f"{where}.representation.text: needs a file for each of {pair}; it has {list(text)}"
 
 
-def _corpus_problems(plan: Plan) -> Iterator[str]:
+def _corpus_problems(plan: TranslationPlan) -> Iterator[str]:
     """The corpus must be in source and target, and have documents in the source for summarisation alone."""
     where, experiment, corpus, pair = plan.where, plan.settings, plan.text, languages(plan)
     if sorted(pair) != sorted(corpus.languages):
@@ -344,7 +348,7 @@ def _corpus_problems(plan: Plan) -> Iterator[str]:
         yield f"{where}.source: {experiment.source!r} is not the language of the documents, {corpus.documents.language!r}"
 
 
-def _together_problems(plan: Plan) -> Iterator[str]:
+def _together_problems(plan: TranslationPlan) -> Iterator[str]:
     """Corpora that are learnt together with the experiment's must be others, of sentences with the same target."""
     where, target, known = f"{plan.where}.together_with", plan.settings.target, plan.config.corpora
     for other in plan.settings.together_with:

@@ -9,7 +9,7 @@ VECO or an XLM-R in its form for a task (`converted`; see `models/conversion.py`
 import re
 import sys
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
@@ -115,28 +115,6 @@ class ArmModel(NamedTuple):
     arm: str
     seed: int
     phase: str
-
-
-def made_of(backbones: Mapping[str, Backbone], name: str, starts: Mapping[str, str]) -> str | None:
-    """The backbone that one is made from, if any: of an arm's model the one that the arm starts from (`starts`)."""
-    block = backbones[name]
-    if block.kind == "arm":
-        return starts.get(f"{block.arm.experiment}/{block.arm.arm}", starts.get(block.arm.experiment)) if block.arm else None
-    return block.from_ if block.kind in ("continued", "converted") else None
-
-
-def chain_of(backbones: Mapping[str, Backbone], name: str, starts: Mapping[str, str] | None = None) -> list[str]:
-    """The names of a backbone and of all backbones that it is made from, back to the first.
-
-    `starts` has the backbone of each experiment, and by `experiment/arm` that of each arm that has one of its own. Stops at a name that
-    is not defined or would come twice.
-    """
-    chain: list[str] = []
-    following: str | None = name
-    while following is not None and following in backbones and following not in chain:
-        chain.append(following)
-        following = made_of(backbones, following, starts or {})
-    return chain
 
 
 def main(

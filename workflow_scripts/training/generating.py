@@ -33,10 +33,11 @@ from workflow_scripts.stage import InputError, processes, read_json
 from workflow_scripts.training.callbacks import Progress, Watch
 from workflow_scripts.training.checkpoints import Deadline
 from workflow_scripts.training.curve import LOSS_ONLY, judge, score_key
-from workflow_scripts.training.loop import fit, parts_of
+from workflow_scripts.training.loop import parts_of
 from workflow_scripts.training.ragged import Rows
 from workflow_scripts.training.rows import Batches, Dev, Rounds, in_parts
 from workflow_scripts.training.settings import Training
+from workflow_scripts.training.trainer import fit
 from workflow_scripts.training.validation import DEV_TOKENS, score_of_texts
 
 

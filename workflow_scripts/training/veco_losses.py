@@ -34,12 +34,13 @@ from workflow_scripts.stage import InputError, processes
 from workflow_scripts.training.callbacks import Progress, Watch
 from workflow_scripts.training.checkpoints import Deadline
 from workflow_scripts.training.curve import LOSS_ONLY
-from workflow_scripts.training.loop import fit, parts_of
+from workflow_scripts.training.loop import parts_of
 from workflow_scripts.training.loss import linear_smoothed_loss, smoothed_loss
 from workflow_scripts.training.pretraining_settings import Veco
 from workflow_scripts.training.rows import Made, in_parts, split_batch
 from workflow_scripts.training.segments import Alternating, Batch, alternating_updates, second
 from workflow_scripts.training.settings import Training
+from workflow_scripts.training.trainer import fit
 from workflow_scripts.training.validation import DEV_TOKENS
 
 if TYPE_CHECKING:

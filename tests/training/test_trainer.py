@@ -1,0 +1,87 @@
+"""How the Trainer is used: its learning rates, its checkpoints on the disk, and the processes that make its batches."""
+
+import os
+import signal
+from functools import partial
+from multiprocessing import Event
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+import torch
+from torch.utils.data import DataLoader
+from transformers import Trainer, get_scheduler
+
+from workflow_scripts.training.settings import Training
+from workflow_scripts.training.trainer import PhaseTrainer, only_item, trainer_arguments, undisturbed
+
+
+def learning_rates(folder, warmup=16, **given):
+    """The learning rate of each of 100 updates, of which 16 are warm-up, as the Trainer computes it."""
+    arguments = trainer_arguments(Training(updates=100, learning_rate=1.0, warmup_updates=warmup, device="cpu", **given), folder, 1, seed=1)
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=arguments.learning_rate)
+    schedule = get_scheduler(arguments.lr_scheduler_type, optimizer, arguments.get_warmup_steps(100), 100, arguments.lr_scheduler_kwargs)
+    rates = []
+    for _ in range(100):
+        rates.append(schedule.get_last_lr()[0])
+        optimizer.step()
+        schedule.step()
+    return rates
+
+
+def test_the_learning_rate_warms_up_and_falls_as_told(tmp_path):
+    linear, squared = learning_rates(tmp_path), learning_rates(tmp_path, decay_power=2.0)
+    root = learning_rates(tmp_path, decay="inverse_square_root")
+    assert linear[8] == squared[8] == root[8] == 0.5 and linear[16] == squared[16] == root[16] == 1.0
+    assert linear[58] == pytest.approx(0.5) and squared[58] == pytest.approx(0.25) and root[64] == pytest.approx(0.5)
+    assert learning_rates(tmp_path, warmup=0, decay="inverse_square_root")[99] == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize(("rank", "files"), [(0, {"model", "rng_state_0.pth", "checkpoint-4"}), (1, {"rng_state_1.pth"})])
+def test_a_checkpoint_is_on_the_disk_before_its_last_file_is_written(tmp_path, monkeypatch, rank, files):
+    folder, seen = tmp_path / "checkpoint-4", set()
+    folder.mkdir()
+    (folder / "model").touch()
+    monkeypatch.setenv("RANK", str(rank))
+    monkeypatch.setattr(Trainer, "_save_rng_state", lambda self, folder: Path(folder, f"rng_state_{rank}.pth").touch())
+    monkeypatch.setattr(os, "fsync", lambda file: seen.add(Path(f"/proc/self/fd/{file}").readlink().name))
+    trainer = PhaseTrainer.__new__(PhaseTrainer)
+    trainer.args = SimpleNamespace(process_index=rank)
+    trainer._save_rng_state(str(folder))
+    assert seen == files
+
+
+def test_the_trainer_records_nothing_by_itself():
+    assert PhaseTrainer.recorded is None
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_process_that_makes_batches_outlives_the_signal_that_stops_the_training(number):
+    """As on a GPU, where the whole group of processes gets it, and the training still has to write its checkpoint."""
+    asked, goes_on = Event(), Event()
+    loader = DataLoader(undisturbed(SlowAtFirst(asked, goes_on)), batch_size=1, num_workers=1, collate_fn=partial(only_item, sum_of))
+    batches = iter(loader)
+    # the first batch takes long, since an epoch is made for it, and the signal may come meanwhile
+    assert asked.wait(60)
+    os.kill(batches._workers[0].pid, number)
+    goes_on.set()
+    assert list(batches) == [{"sum": i} for i in range(40)]
+
+
+class SlowAtFirst(list):
+    """Batches of one number, of which the first waits until it is told to go on."""
+
+    def __init__(self, asked, goes_on):
+        super().__init__([i] for i in range(40))
+        self.asked, self.goes_on = asked, goes_on
+
+    def __getitem__(self, place):
+        if place == 0:
+            self.asked.set()
+            self.goes_on.wait(60)
+        return super().__getitem__(place)
+
+
+def sum_of(items: list) -> dict:
+    """A batch of one number."""
+    return {"sum": sum(items)}

@@ -1,0 +1,227 @@
+"""head_task: what differs between tasks for which a head is finetuned on text with labels (`HeadTask`); `head` has their commands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, make_dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+
+import numpy as np
+from pydantic import Field
+
+from workflow_scripts import registry
+from workflow_scripts.errors import InputError
+from workflow_scripts.evidence.average import Score, Significance
+from workflow_scripts.tasks import crosslingual
+from workflow_scripts.tasks.entry import Measure, Parts, Task, register_task
+from workflow_scripts.tasks.finetuning import FinetuneSettings, some_of
+from workflow_scripts.tasks.head_settings import HeadSettings
+from workflow_scripts.tasks.heads import Part, Reader, summed_loss
+from workflow_scripts.tasks.plan import Plan
+from workflow_scripts.tasks.verbaliser import Verbaliser
+from workflow_scripts.text.examples import Example, read_table
+from workflow_scripts.text.files import read_lines
+
+
+class About(NamedTuple):
+    """What is told to all functions of a task with a head."""
+
+    settings: Any
+    """The settings of the head."""
+    labels: list[str]
+    """All labels."""
+    learnt: list[Example] = []  # noqa: RUF012 (a named tuple's default, which nothing changes)
+    """The training text, for tasks whose trivial baseline learns from it (`Task.baseline_learns`)."""
+
+
+class Answered(NamedTuple):
+    """What a model answers to a part."""
+
+    given: list[Any]
+    """An answer for each example."""
+    loss: Callable[[], float]
+    outputs: Any = None
+    """What the head gave, if the task writes it out."""
+    error: Callable[[], float] | None = None
+    """The error on the dev set, where it is not 1 − the score that the counts make."""
+    said: Mapping[str, Any] = MappingProxyType({})
+    """What `scores.json` says of how the answers were found."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeadTask(Task[Plan]):
+    """A task for which a head is finetuned: what differs between such tasks."""
+
+    has_head: ClassVar[bool] = True
+    key: str
+    """The key of its settings in an experiment."""
+    finetuning: type[HeadSettings]
+    """Its settings."""
+    finetune_settings: type[FinetuneSettings]
+    """What one call of `finetune` is told."""
+    unit: str = "text"
+    """What has a label in its text: a text, word, question or query."""
+    cut: bool = False
+    """Whether an example that is too long becomes several rows."""
+    reader: Callable[[Path, Any, str], Reader]
+    """Folder of a model, settings, the language that it is to be finetuned in (empty: it was) → what reads examples for it."""
+    network: Callable[[Path, list[str] | None, Any, int, bool], Any]
+    """Folder of a model, labels (None: it has its head), settings, seed, whether its weights are drawn at random → the network."""
+    predictions: Callable[[Any, Any, list[Part], str, About], list[Answered]]
+    """Network, reader, parts, precision → what the model answers to each part."""
+    counts: Callable[[list[Example], list[Any], str, About], np.ndarray]
+    """Examples, the answers to them, their language → what is counted, whose sums make the scores (examples × counts)."""
+    scores: Mapping[str, Score]
+    """Scores, each a function of the sums of the counts."""
+    score: Callable[[list[Example], list[Any], str, About], dict[str, Any]]
+    """Examples, the answers to them, their language → all that `scores.json` says of a test set, in per cent."""
+    line: Callable[[Example, Any], str] = lambda example, answer: str(answer)
+    """The line of a file of answers."""
+    answer: Callable[[Example, str], Any] = lambda example, line: line
+    """The answer that stands in a line. Raises `ValueError` where it is none for this example."""
+    compared: Callable[[Example, Any], tuple[Any, Any]] = lambda example, answer: (example.label, answer)
+    """What is right for an example, and the answer to it, as a metric compares them (`label_metric`)."""
+    leading: Callable[[Any, list[str]], str] = lambda settings, labels: settings.metric
+    """Settings and labels → the score that stands for the others."""
+    loss: Callable[[About], Callable[..., Any]] = lambda about: summed_loss
+    """The loss of an update, of the head's output and the labels."""
+    beside: Callable[[Path, Part, Answered, Any, About], dict[str, Any]] = lambda path, part, answered, reader, about: {}
+    """Writes more files beside `path`, which has no ending, and returns what `scores.json` says as well."""
+
+    def labels_in(self, settings: Any) -> list[str]:
+        """The labels that a call of `finetune` is told."""
+        return getattr(settings, self.named) if self.named else []
+
+    def read(self, path: Path, labels: list[str], number: int | None = None) -> list[Example]:
+        """The examples of a table, at most `number`. Raises `InputError` for a label that is none of `labels`."""
+        return some_of(read_table(path, labels, self.unit), number)
+
+    def read_answers(self, path: Path, examples: list[Example]) -> list[Any]:
+        """The answers in a file, a line each. Raises `InputError` where they are not those to `examples`."""
+        lines = list(read_lines(path))
+        anew = "delete its folder and run the same command again"
+        if len(lines) != len(examples):
+            raise InputError(f"{path}: has {len(lines)} lines with {self.words['outputs']} for {len(examples)} {self.words['row']}; {anew}")
+        try:
+            return [self.answer(example, line) for example, line in zip(examples, lines, strict=True)]
+        except ValueError as error:
+            raise InputError(f"{path}: {error}; {anew}") from None
+
+
+# ---------------------------------------------------------------------------------------------
+# an entry
+
+PARTS: Parts = {
+    "run": ("What was run", "classified"),
+    "scores": ("Scores", "answers"),
+    "curves": ("Learning curves", "looks"),
+    "lexicon": ("Dictionaries", "dictionaries"),
+    "switched": ("Switched sentences", "switched"),
+}
+"""The parts of the report."""
+
+
+def head_task(
+    name: str,
+    settings: type[HeadSettings],
+    *,
+    about: str,
+    answers: Literal["labels", "tags", "spans", "scores"],
+    measure: Callable[[Any, Any], Measure],
+    named: str = "labels",
+    unit: str = "text",
+    more_told: dict[str, tuple[Any, Any]] | None = None,
+    more_problems: Callable[[Plan], Iterator[str]] = lambda plan: iter(()),
+    parts: Parts | None = None,
+    templates: tuple[str, ...] = (),
+    asked: bool = False,
+    **more: Any,
+) -> HeadTask:
+    """Register a task with a head, and return its entry; `more` are other fields of it.
+
+    Args:
+        name: What configurations call the task, and the key of its `settings` in an experiment, with _ for -.
+        settings: The settings of finetuning.
+        about: What the settings of an experiment are, a sentence or two.
+        answers: What a line of a file of answers is.
+        measure: See `Task`.
+        named: See `Task`.
+        unit: See `HeadTask`.
+        more_told: Further settings of `finetune`: name → type and default.
+        more_problems: Problems of an experiment besides those that any has.
+        parts: Those of the report that differ from `PARTS`, or come after them.
+        templates: Folders of templates that go before those of all such tasks.
+        asked: See `Task`.
+    """
+    key = name.replace("-", "_")
+    called = "".join(word.capitalize() for word in key.split("_"))
+
+    def problems(plan: Plan) -> Iterator[str]:
+        yield from crosslingual.problems(plan, unit)
+        yield from _metric_problems(plan)
+        yield from more_problems(plan)
+
+    told: list[Any] = [(named, list[str])] if named else []
+    told.append((key, settings, field(default_factory=settings)))
+    in_words = {"shots": (int | None, None), "verbaliser": (Verbaliser | None, None)} if asked else {}
+    others = [(each, kind, field(default=default)) for each, (kind, default) in {**(more_told or {}), **in_words}.items()]
+    task: Any = Annotated[Literal[name], Field(description="What is finetuned for.")]
+    tests: Any = Annotated[Significance, Field(description="Tests of significance.")]
+    head: Any = Annotated[settings, Field(description="Settings of finetuning; the epochs stand in the arms.")]
+    words: Any = Annotated[Verbaliser, Field(description="How arms that train nothing ask a decoder for a label.")]
+    experiment = make_dataclass(
+        f"{called}Experiment",
+        [
+            ("task", task),
+            (key, head, field(default_factory=settings)),
+            ("scores", tests, field(default_factory=Significance)),
+            *([("verbaliser", words, field(default_factory=Verbaliser))] if asked else []),
+        ],
+        bases=(crosslingual.Finetuned,),
+        namespace={"head": key, "__doc__": about},
+        kw_only=True,
+    )
+    # which Python 3.12 and newer take from here, whatever the namespace says
+    experiment.__module__ = settings.__module__
+    entry = HeadTask(
+        name=name,
+        settings=experiment,
+        finetune_settings=make_dataclass(f"{called}FinetuneSettings", [*told, *others], bases=(FinetuneSettings,), kw_only=True),
+        key=key,
+        finetuning=settings,
+        named=named,
+        unit=unit,
+        asked=asked,
+        answers=answers,
+        text="labelled",
+        length="epochs",
+        languages=crosslingual.languages,
+        trained_languages=crosslingual.trained_languages,
+        training_text=crosslingual.training_text,
+        held_out_text=crosslingual.held_out_text,
+        lexicons=crosslingual.lexicons,
+        results=crosslingual.results,
+        problems=problems,
+        phases=crosslingual.phases,
+        rules={"pretext": "training.micro_batch_tokens", "head_finetune": f"{key}.micro_batch"},
+        grid=key,
+        parts={**PARTS, **(parts or {})},
+        templates=(*templates, "classification"),
+        measure=measure,
+        **more,
+    )
+    register_task(entry)
+    return entry
+
+
+def _metric_problems(plan: Plan) -> Iterator[str]:
+    """Metrics that tasks count themselves, or that measure other answers than those of this one."""
+    where, task = f"{plan.where}.metrics", plan.task
+    for metric in [registry.entry("label_metric", each) for each in plan.settings.metrics]:
+        if metric.counts is None:
+            yield f"{where}: {metric.name} is counted by tasks themselves; name metrics of plugins, or leave it out"
+        elif metric.answers and task.answers not in metric.answers:
+            measured = ", ".join(metric.answers)
+            yield f"{where}: {metric.name} measures {measured}, and the answers of {task.name} are {task.answers}"
