@@ -227,6 +227,17 @@ def test_description_covers_science_and_nothing_else(setup, tmp_path):
     assert differences(base, json.loads(json.dumps(base))) == []
 
 
+@pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin", "pytorch_model-00001-of-00002.bin"])
+def test_another_model_to_start_from_is_another_phase(tmp_path, name):
+    """Also where its weights are pickled, as in many a folder of the hub."""
+    (tmp_path / "config.json").write_text("{}", "utf-8")
+    found = []
+    for weights in (b"1", b"2"):
+        (tmp_path / name).write_bytes(weights)
+        found.append(describe_phase({}, {}, tmp_path, 1, False))
+    assert differences(*found) == [f"start: {name} has changed"]
+
+
 def test_a_corrected_language_or_documents_start_a_translation_anew(setup, tmp_path, capsys):
     settings = Training(**TINY, updates=2, evaluate_every=2, checkpoint="last")
     finetune(*setup, tmp_path, settings)

@@ -40,7 +40,8 @@ def describe_phase(
     settings: dict[str, Any], text: dict[str, Path], start: Path | str, seed: int, from_scratch: bool, ignored: tuple[str, ...] = ()
 ) -> dict[str, Any]:
     """Everything that decides the result: settings, contents of the text and of the first model, and the seed. No paths."""
-    start_files = [path for name in ("*.safetensors", "config.json", "tokenizer.json") for path in sorted(Path(start).glob(name))]
+    names = ("*.safetensors", "pytorch_model*.bin", "config.json", "tokenizer.json")
+    start_files = [path for name in names for path in sorted(Path(start).glob(name))]
     return {
         "seed": seed,
         "from_scratch": from_scratch,
