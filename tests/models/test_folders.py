@@ -48,6 +48,11 @@ def test_an_adapter(tmp_path):
     assert "it is an adapter of facebook/mbart-large-50, without that model's weights; merge the two (`python -m workflow_scripts" in said
 
 
+def test_a_folder_of_llama_cpp(tmp_path):
+    (tmp_path / "model.Q4_K_M.gguf").write_bytes(b"GGUF")
+    assert "no config.json is there; it has GGUF" in said_of(tmp_path)
+
+
 def test_an_empty_folder(tmp_path):
     assert said_of(tmp_path) == f"{tmp_path}: the folder is empty; download or copy the model again"
 

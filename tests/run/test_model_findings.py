@@ -115,6 +115,8 @@ def test_a_model_that_is_not_here_is_told_with_how_to_get_it(monkeypatch):
     assert "mbart-large-50 does not know da; NLLB knows 200" in found(raw, "backbones.bible.model")
     mistyped = changed("backbones/bible", {"kind": "hub", "model": "./mymodel"})
     assert "neither a folder that is there nor a model's id (owner/name)" in found(mistyped, "backbones.bible.model")
+    file = changed("backbones/bible", {"kind": "hub", "model": "resources/backbones/bible/ready.json"})
+    assert "ready.json: is a file; name the folder that it lies in" in found(file, "backbones.bible.model")
 
 
 def test_a_run_goes_on_without_bleus_tokeniser_and_is_told_so(monkeypatch):

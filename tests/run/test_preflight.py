@@ -60,7 +60,7 @@ def test_nothing_is_wrong_with_the_demo():
             "backbones/bible",
             lambda f: {"kind": "hub", "model": str(f / "bert")},
             "backbones.bible.model",
-            "one that writes text is needed (mBART-50, mBART, ",
+            "; an encoder writes in arms whose task has `generator: sga`",
         ),
         (
             "backbones/bible",

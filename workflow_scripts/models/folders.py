@@ -103,6 +103,8 @@ def _instead(folder: Path) -> str:
         inside = _snapshot(folder)
         said = "it is a model's folder in the Hugging Face cache"
         return f"{said}; name the folder of its files, {inside}" if inside else f"{said}, without files; run `hf download` again"
+    if any(folder.glob("*.gguf")):
+        return "it has GGUF, llama.cpp's form for a model in use, which is not trained; take the model that it was made from"
     # a checkpoint's number tells which is the newest
     models = sorted((path.parent for path in folder.glob("*/config.json")), key=lambda path: (len(path.name), path.name))
     what = ""

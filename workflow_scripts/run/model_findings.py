@@ -127,7 +127,8 @@ def _model_in(folder: Path, codes: list[str], encoder_will_do: bool, masked: lis
     family = family_of(folder)
     if not family.writes and not encoder_will_do:
         writers = titles(one for one in registry.entries("family").values() if one.writes)
-        raise InputError(f"{folder}: is a model of type {family.model_type!r}; one that writes text is needed ({writers})")
+        said = f"{folder}: is a model of type {family.model_type!r}; one that writes text is needed ({writers})"
+        raise InputError(f"{said}; an encoder writes in arms whose task has `generator: sga`, an XLM-R also by `kind: converted`")
     codec = codec_in(folder)
     unread = _unread_weights(folder, head)
     if not family.writes:
@@ -206,7 +207,8 @@ def _model_on_the_hub(model: str, revision: str | None, codes: list[str]) -> str
     try:
         validate_repo_id(model)
     except HFValidationError:
-        raise InputError(f"{model!r} is neither a folder that is there nor a model's id (owner/name)") from None
+        here = f"{model}: is a file; name the folder that it lies in" if Path(model).is_file() else ""
+        raise InputError(here or f"{model!r} is neither a folder that is there nor a model's id (owner/name)") from None
     if constants.HF_HUB_OFFLINE:
         raise InputError(
             f"{model} is no folder and not in the Hugging Face cache (HF_HUB_OFFLINE is set); {download} where there is network"
