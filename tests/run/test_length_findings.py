@@ -1,14 +1,12 @@
 """What preflight says of texts that are longer than a training, or a model, reads."""
 
-from dataclasses import replace
-
 from configurations import DEFAULT, changed
 from looks import moses
 
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.run import config, length_findings
 from workflow_scripts.tasks.plan import Plans
-from workflow_scripts.training.settings import Training
+from workflow_scripts.training.too_long import Room
 
 EXPERIMENT = "experiments/help-de-en/training"
 
@@ -33,17 +31,16 @@ def test_the_share_of_long_training_rows_is_told_with_the_way_out():
 
 
 def test_rows_that_the_model_has_no_positions_for_are_wrong():
-    codec, training = load_codec("resources/backbones/bible"), Training(max_length=700)
+    codec, room = load_codec("resources/backbones/bible"), Room(700, leave_out=True)
     sides = {"de": ["Datei " * 120, "Ja."], "en": ["File.", "Yes."]}
-    wrong, fits = (length_findings._long_rows("max_length", codec, sides, training, positions) for positions in (100, 512))
+    wrong, fits = (length_findings._long_rows("max_length", codec, sides, room, positions) for positions in (100, 512))
     assert str(wrong).startswith("WRONG  max_length: 700: a row of ") and wrong.said.endswith(
         "reads 100 at most; set max_length: 100 or less"
     )
     assert fits.verdict == "ok"
-    cut = replace(training, max_length=110, too_long="cut")
-    assert "a row of 110 pieces" in length_findings._long_rows("max_length", codec, sides, cut, 100).said
+    assert "a row of 110 pieces" in length_findings._long_rows("max_length", codec, sides, Room(110, leave_out=False), 100).said
     # rows that are left out are not read
-    assert length_findings._long_rows("max_length", codec, sides, replace(training, max_length=100), 100).verdict == "note"
+    assert length_findings._long_rows("max_length", codec, sides, Room(100, leave_out=True), 100).verdict == "note"
 
 
 def test_an_arm_with_a_length_of_its_own_is_told_by_itself():
@@ -51,6 +48,15 @@ def test_an_arm_with_a_length_of_its_own_is_told_by_itself():
     raw["arms"]["finetune"][0]["training"] = {"max_length": 24}
     found = {each.about: each for each in long_rows(raw)}
     assert [*found] == ["arms.finetune in help-de-en.training.max_length", "experiments.help-de-en.training.max_length"]
+
+
+def test_an_objective_cuts_the_lines_that_it_learns_from():
+    raw = changed(f"{EXPERIMENT}/max_length", 200)
+    phase = {"data": "denoising", "updates": 100, "training": {"max_length": 24}}
+    raw["arms"]["again"] = [phase, {"data": "task", "updates": 4100}]
+    raw["run"]["arms"] = [*raw["run"]["arms"], "again"]
+    found = {each.about: each.said for each in long_rows(raw)}
+    assert "and are cut; raise max_length" in found["arms.again in help-de-en.training.max_length"]
 
 
 def test_texts_that_a_model_cannot_read_to_their_end_are_told(tmp_path):

@@ -16,7 +16,6 @@ from workflow_scripts.run.tokenizers_at_hand import codec_at_hand
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks.plan import BackbonePlan, Plan
 from workflow_scripts.text.parallel import read_pairs
-from workflow_scripts.training.settings import Training
 from workflow_scripts.training.too_long import NO_LIMIT, Room
 
 MANY = 0.01
@@ -35,8 +34,9 @@ def long_rows(plan: Plan) -> Iterator[Finding]:
         # only the task, and an objective that learns from pairs, read both sides together
         paired = phase.data == "task" or (phase.learns and phase.learns.reads == "pairs")
         sides = text if paired else {"": [line for some in text.values() for line in some]}
+        room = Room.of(training, leave_out=not codec.documents and (phase.learns is None or phase.learns.leaves_out))
         if where not in told and any(sides.values()):
-            told[where] = _long_rows(f"{where}.training.max_length", codec, sides, training, _positions(plan.backbone_of(arm)))
+            told[where] = _long_rows(f"{where}.training.max_length", codec, sides, room, _positions(plan.backbone_of(arm)))
     yield from told.values()
 
 
@@ -55,9 +55,8 @@ def _training_text(plan: Plan, text: str | None) -> dict[str, list[str]]:
     return {block.language: plain_lines(examples)}
 
 
-def _long_rows(about: str, codec: Codec, sides: dict[str, list[str]], training: Training, positions: int) -> Finding:
+def _long_rows(about: str, codec: Codec, sides: dict[str, list[str]], room: Room, positions: int) -> Finding:
     """What to say of texts that are longer than a row, or of rows that are longer than the `positions` that the model has (0: unknown)."""
-    room = Room.of(training, leave_out=not codec.documents)
     lengths = {side: [len(ids) for ids in codec.pieces(codec.behind_blank(lines), NO_LIMIT)] for side, lines in sides.items()}
     ends = [length + 2 for some in lengths.values() for length in some]
     longest = max((min(end, room.max_length) for end in ends if end <= room.max_length or not room.leave_out), default=0)
