@@ -83,6 +83,10 @@ def test_a_decoder_without_a_tokeniser_is_told_elsewhere(models, tmp_path):
 def test_a_prompt_and_its_answer_must_have_room(models):
     (line,) = said(translating(models["decoder"], {"prompted": []}, decoding={"max_length": 500}))
     assert "decoding.max_length: an answer of 500 pieces leaves no room for a source in the 512 positions of the model" in line
+    few, many = ({"shown": [{"data": "task", "shots": shots}]} for shots in (1, 100))
+    (line,) = said(translating(models["decoder"], many, decoding={"max_length": 50}))
+    assert "behind 100 examples, an answer of 50 pieces leaves no room" in line and "show fewer (`shots`)" in line
+    assert not said(translating(models["decoder"], few, decoding={"max_length": 50}))
 
 
 @pytest.mark.parametrize("model", ["decoder", "mbart"])

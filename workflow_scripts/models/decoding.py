@@ -130,10 +130,10 @@ def longest_source(codec: Codec, config: Any, settings: Decoding) -> int:
     frame = codec.frame(("en", "en"))
     longest = positions - settings.max_length - len(frame.prompt([])) - SPARE
     if longest < SPARE:
-        raise InputError(
-            f"decoding.max_length: an answer of {settings.max_length} pieces leaves no room for a source in the {positions} positions of "
-            "the model; lower it"
-        )
+        said = f"an answer of {settings.max_length} pieces leaves no room for a source in the {positions} positions of the model"
+        if shown := len(codec.templates.examples):
+            raise InputError(f"decoding.max_length: behind {shown} examples, {said}; show fewer (`shots`), or lower it")
+        raise InputError(f"decoding.max_length: {said}; lower it")
     return longest
 
 

@@ -30,7 +30,7 @@ def long_rows(plan: Plan) -> Iterator[Finding]:
             continue
         own = {"max_length", "too_long"} & phase.training.keys() or phase.backbone or phase.text
         where = f"arms.{arm} in {plan.name}" if own else plan.where
-        text = _training_text(plan, phase.text)
+        text = training_text(plan, phase.text)
         # only the task, and an objective that learns from pairs, read both sides together
         paired = phase.data == "task" or (phase.learns and phase.learns.reads == "pairs")
         sides = text if paired else {"": [line for some in text.values() for line in some]}
@@ -40,7 +40,7 @@ def long_rows(plan: Plan) -> Iterator[Finding]:
     yield from told.values()
 
 
-def _training_text(plan: Plan, text: str | None) -> dict[str, list[str]]:
+def training_text(plan: Plan, text: str | None) -> dict[str, list[str]]:
     """The sides of the beginning of an experiment's training text, or of the corpus `text`: lines with the same number are a row."""
     if text or plan.task.text == "corpora":
         corpus = plan.config.corpora[text or plan.corpus]

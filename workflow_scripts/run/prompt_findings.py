@@ -5,6 +5,8 @@ encoders. A decoder has the prompt and the answer in one row.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import cycle, islice
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,6 +18,7 @@ from workflow_scripts.models.templates import Templates
 from workflow_scripts.models.veco import makes_stack
 from workflow_scripts.run.findings import Finding
 from workflow_scripts.run.jobs import asks_for_labels, templates_of
+from workflow_scripts.run.length_findings import training_text
 from workflow_scripts.run.model_findings import folder_of
 from workflow_scripts.run.tokenizers_at_hand import codec_at_hand, codec_in
 from workflow_scripts.stage import InputError
@@ -31,7 +34,7 @@ def asked_models(plans: Plans) -> Iterator[Finding]:
             family, folder = _model(plan.backbone_of(arm))
             found = [*_unfit(plan, arm, family)] if family else []
             if folder and family and family.causal and not found:
-                found += _unasked(plan, folder)
+                found += _unasked(plan, arm, folder)
             told |= {Finding("WRONG", about, said): None for about, said in found}
     yield from told
     for backbone in plans.backbones_used:
@@ -82,8 +85,11 @@ def _unfit(plan: Plan, arm: str, family: Family) -> Iterator[tuple[str, str]]:
         yield f"arms.{arm}.generator", f"needs an encoder; {where}, which writes by itself. Take an XLM-R, or leave `generator` out"
 
 
-def _unasked(plan: Plan, folder: Path) -> Iterator[tuple[str, str]]:
-    """Why a decoder cannot be asked by the templates of an experiment: it has no chat template, or no room for prompt and answer."""
+def _unasked(plan: Plan, arm: str, folder: Path) -> Iterator[tuple[str, str]]:
+    """Why a decoder cannot be asked by the templates of an experiment: it has no chat template, or no room for prompt and answer.
+
+    For the examples that an arm draws stand as many from the beginning of the training text.
+    """
     if not (codec := codec_at_hand(folder)):
         return
     try:
@@ -91,8 +97,13 @@ def _unasked(plan: Plan, folder: Path) -> Iterator[tuple[str, str]]:
             codec.templates = Templates(chat=plan.settings.verbaliser.chat)
             codec.frame(("en", "en"))
         if templates := templates_of(plan):
+            config = SimpleNamespace(**config_of(folder))
             codec.templates = templates
-            longest_source(codec, SimpleNamespace(**config_of(folder)), plan.settings.decoding)
+            longest_source(codec, config, plan.settings.decoding)
+            if shots := next((phase.shots for phase in plan.phases_of(arm) if phase.shots), 0):
+                pairs = [*zip(*training_text(plan, None).values(), strict=True)]
+                codec.templates = replace(templates, examples=[*islice(cycle(pairs), shots)])
+                longest_source(codec, config, plan.settings.decoding)
     except InputError as error:
         yield plan.where, str(error)
     except AttributeError:

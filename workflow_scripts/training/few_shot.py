@@ -61,7 +61,7 @@ def ask(
         "rows": rounds.rows,
         "too_long": counted(room, rounds.too_long, [text for part in dev for text in part.too_long]),
         "precision": pick_precision(settings.precision, network.device),
-        "shots": shots,
+        "shots": len(drawn),
         "lines": [number + 1 for number in drawn],
         "handed_on": handed_on(history, settings),
         "settings": asdict(settings),
