@@ -52,7 +52,7 @@ class Chosen:
             return None
         if not isinstance(value, dict) or "kind" not in value:
             raise InputError(f"wants a block with a `kind`, one of {', '.join(known)}, got {value!r}")
-        if value["kind"] not in known:
+        if not isinstance(value["kind"], str) or value["kind"] not in known:
             raise InputError(f"kind: there is no {self.kind} {value['kind']!r}{instead(value['kind'], known)}{without_plugins()}")
         settings, given = known[value["kind"]].settings, {key: each for key, each in value.items() if key != "kind"}
         own = [one.name for one in fields(settings)] if settings else []

@@ -17,6 +17,7 @@ from workflow_scripts.stage import InputError
         ("experiments/help-de-en/training/learning_rte", 1, "did you mean 'learning_rate'"),
         ("experiments/help-de-en/training/dropout", "much", "dropout: input should be a valid number"),
         ("arms/csr/0/training", {"dropuot": 1}, "did you mean 'dropout'"),
+        ("experiments/help-de-en/training/adapter", {"kind": ["lora"]}, r"adapter\.kind: there is no adapter \['lora'\]"),
         ("experiments/help-de-en/training/pairs", True, "pairs: input should be a number, got true"),
         ("arms/csr/0/training", {"dropout": "much"}, "dropout: input should be a valid number"),
         ("experiments/help-de-en/codeswitch/noise/poisson_lambda", 0, "poisson_lambda: input should be greater than or equal to 0.5"),
