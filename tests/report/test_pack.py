@@ -197,4 +197,4 @@ def test_a_file_of_the_run_that_lies_elsewhere_is_refused(packed, tmp_path):
     config = configuration()
     config.plugins = [str(tmp_path / "else.py")]
     with pytest.raises(InputError, match=r"else\.py: lies outside of the folder of the run"):
-        pack._beside(config)
+        pack._beside(Plans(config))
