@@ -146,7 +146,7 @@ PROVOKED = {
     "….…: … is column …, from which a language is read; a recipe keeps the keys of what it is laid over: set … to null, or give the corpus a "
     "name of its own": configured("corpora/help/train/columns/document", 4),
     "….languages: … is one language twice": configured("corpora/help/languages", ["de", "de"]),
-    "backbones.….small: d_model … must be a multiple of heads …": configured("backbones/bible/small/heads", 5),
+    "….small: d_model … must be a multiple of heads …": configured("backbones/bible/small/heads", 5),
     "….max_length: … is more than the backbone's … positions": configured(f"{EXPERIMENT}/training/max_length", 4000),
     # files
     "…: no such file; …": lambda folder: list(read_lines(folder / "gone.txt")),
@@ -154,7 +154,7 @@ PROVOKED = {
     "… ends after line …, … goes on at line …: the two sides are not aligned; both files need the same number of lines": lambda folder: (
         read(pairs(folder, english=ENGLISH[:50]))
     ),
-    "…, line …: not UTF-8 (byte …); convert the file, e.g. iconv -f … -t utf-8": lambda folder: read(
+    "…, line …: not UTF-8 (byte …); convert the file, e.g. iconv -f latin1 -t utf-8": lambda folder: read(
         pairs(folder, "Schließen\n".encode("latin1"))
     ),
     "…, line …: is binary data, or UTF-16 (byte …); convert text, e.g. iconv -f utf-16 -t utf-8": lambda folder: list(
@@ -170,8 +170,8 @@ PROVOKED = {
         Source(file=str(written(folder, "x.tsv", ["one\ttwo", "three"])), columns={"de": 1, "en": 2})
     ),
     "…: no training pair left of … (…); …": lambda folder: corpus(folder, pairs(folder), max_words=1),
-    "…: held_out asks for … running sentences of …; give dev and test files of their own, or ask for … in all at most (…)": lambda folder: (
-        held_out(folder / "a", folder / "b", name="dev", settings=Corpus(("de", "en"), pairs(folder), Source(held_out=1000), {}))
+    "…: held_out asks for … running sentences of …; give dev and test files of their own… (…)": lambda folder: held_out(
+        folder / "a", folder / "b", name="dev", settings=Corpus(("de", "en"), pairs(folder), Source(held_out=1000), {})
     ),
     "…, line …: the … side reads as … and the … side as … (… of … chunks); exchange the columns or files of … and …": lambda folder: corpus(
         folder, pairs(folder, ENGLISH, GERMAN)

@@ -129,6 +129,7 @@ def render(pack: Path, output: Path) -> None:
     from workflow_scripts.report.__main__ import write_report
     from workflow_scripts.report.pack import unpack
     from workflow_scripts.run.config import read
+    from workflow_scripts.tasks.plan import Plans
 
     output.mkdir(parents=True)
     with tempfile.TemporaryDirectory() as folder:
@@ -138,11 +139,11 @@ def render(pack: Path, output: Path) -> None:
             results, configuration = Path("results"), Path("results/configuration.json")
             if json.loads(configuration.read_text(encoding="utf-8")).get("plugins"):
                 raise InputError(f"{pack}: brings plugins, which are code; a sample has none")
-            config = read(configuration)
-            write_report(results, made / "report.html", None, config, translations=made / "translations")
+            plans = Plans(read(configuration))
+            write_report(results, made / "report.html", None, plans, translations=made / "translations")
             if sum(path.stat().st_size for path in made.glob("translations/*")) > MOST_OF_PAGES:
                 shutil.rmtree(made / "translations")
-                write_report(results, made / "report.html", None, config)
+                write_report(results, made / "report.html", None, plans)
 
 
 if __name__ == "__main__":

@@ -29,9 +29,15 @@ def configuration(*arms: str) -> dict:
     for arm in set(arms) - content["arms"].keys():
         large = arm.startswith("large")
         content["arms"][arm] = [{"data": "task", "updates": 6 if large else 240, "training": LARGE if large else LOOKS}]
+    return on_cpu(content)
+
+
+def on_cpu(content: dict) -> dict:
+    """The configuration for a cluster whose GPU is a fake."""
     experiment = content["experiments"]["tiny"]
-    for block in (experiment["training"], experiment["decoding"], content["backbones"]["tiny"]["small"]["training"]):
-        block["device"] = "cpu"  # the GPU is a fake
+    trained = [backbone["small"]["training"] for backbone in content["backbones"].values()]
+    for block in (experiment["training"], experiment["decoding"], *trained):
+        block["device"] = "cpu"
     experiment["representation"] = {"device": "cpu"}
     return content
 

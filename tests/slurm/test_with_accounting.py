@@ -1,10 +1,12 @@
 """The whole run through the shipped profile, and what goes wrong on a cluster."""
 
+import copy
 import os
 import re
 import signal
 import subprocess
 from collections import Counter
+from html import unescape
 
 from runs import (
     PROFILE,
@@ -14,6 +16,7 @@ from runs import (
     configuration,
     driver,
     has_checkpoint,
+    on_cpu,
     phase,
     profile,
     queue,
@@ -21,6 +24,7 @@ from runs import (
     slurm,
     training_log,
 )
+from test_plugin_run import CONTENT, lay_out_plugins
 from test_workflow import ROOT, lay_out, snakemake, write_config
 
 CLUSTER = "accounting"
@@ -66,6 +70,17 @@ def test_the_shipped_profile_runs_it_to_the_report(cluster, local, tmp_path):
     one = profile_asks_for("significance")
     assert grouped.pop("significance.tiny.pages_significance_significance_over_seeds") == (*one[:-1], 2 * one[-1])
     assert not grouped
+
+
+def test_plugins_of_all_kinds_run_to_the_report(cluster, tmp_path):
+    """Files in the reader's folder, which each job loads on its node."""
+    folder = lay_out_plugins(tmp_path / "plugins")
+    config = write_config(folder, on_cpu(copy.deepcopy(CONTENT)))
+    snakemake(folder, "--profile", "slurm", *QUICK, "--configfile", str(ROOT / "config.yaml"), config)
+    page = unescape((folder / "results/report.html").read_text(encoding="utf-8"))
+    assert "Does word order alone help? order against the baseline, finetune" in page and "adapter BitFit" in page
+    jobs = [job for job in account_of() if "tiny_order" in job["Comment"] or "tiny_other" in job["Comment"]]
+    assert len(jobs) >= 4 and {job["State"] for job in jobs} == {"COMPLETED"}
 
 
 def test_jobs_wait_for_a_drained_node_and_ask_for_the_readers_account_and_gpus(cluster, whole, tmp_path):

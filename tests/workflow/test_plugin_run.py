@@ -54,12 +54,18 @@ CONTENT["run"]["analyses"] = ["insides"]
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A folder with text, a configuration and plugins, and the results of a finished run."""
-    folder = lay_out(tmp_path_factory.mktemp("plugins"))
+    folder = lay_out_plugins(tmp_path_factory.mktemp("plugins"))
+    snakemake(folder, *arguments(folder), "--cores", "2")
+    return folder
+
+
+def lay_out_plugins(folder):
+    """The text of the tiny run, the plugins, and the dictionary that one of them reads."""
+    lay_out(folder)
     for name in PLUGINS:
         shutil.copy(ROOT / "examples/plugins" / name, folder)
     words = [word for line in read_lines(folder / "bible.de.txt") for word in line.split()]
     (folder / "words.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in zip(words[:3000], words[1:], strict=False)), encoding="utf-8")
-    snakemake(folder, *arguments(folder), "--cores", "2")
     return folder
 
 

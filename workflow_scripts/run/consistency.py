@@ -29,10 +29,10 @@ from workflow_scripts.training.backbone import Backbone
 def problems(config: Config) -> Iterator[str]:
     """Every line that this yields tells a problem that types cannot see.
 
-    Names come first, as all else is looked up by them. Analyses and transfers look into models of experiments, and are checked once
-    everything else is sound.
+    Names of parts of texts come first, as files are looked up by them. Analyses and transfers look into models of experiments, and are
+    checked once everything else is sound.
     """
-    if names := [*_name_problems(config)]:
+    if names := [*_part_name_problems(config)]:
         yield from names
         return
     plans = Plans(config)
@@ -40,6 +40,7 @@ def problems(config: Config) -> Iterator[str]:
     found = [
         *_run_problems(plans),
         *_seed_problems(config),
+        *_name_problems(config),
         *_text_problems(config),
         *_lexicon_problems(plans),
         *arm_checks.problems(plans),
@@ -99,8 +100,13 @@ def _are_different(seeds: list[int]) -> bool:
 def _name_problems(config: Config) -> Iterator[str]:
     """Results lie in folders that are called like the blocks of the configuration."""
     for section in ("corpora", "labelled", "aligned", "lexicons", "backbones", "arms", "experiments", "analyses"):
-        yield from unfit(section, blocks := getattr(config, section))
-        for name, block in blocks.items() if section in WITH_PARTS else ():
+        yield from unfit(section, getattr(config, section))
+
+
+def _part_name_problems(config: Config) -> Iterator[str]:
+    """Results of a test set or a translation lie in a folder that is called like it."""
+    for section in WITH_PARTS:
+        for name, block in getattr(config, section).items():
             named = {part: getattr(block, part, {}) for part in NAMED_PARTS}
             yield from (line for part, own in named.items() if isinstance(own, dict) for line in unfit(f"{section}.{name}.{part}", own))
 
