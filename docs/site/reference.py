@@ -61,7 +61,8 @@ def decorates(found: Any) -> bool:
 
 def prose(found: Any) -> str:
     """A docstring as Markdown; arguments and errors become a list."""
-    lines, listed = [], False
+    lines: list[str] = []
+    listed = False
     for line in (inspect.getdoc(found) or "").splitlines():
         if line in ("Args:", "Raises:", "Returns:"):
             lines, listed = [*lines, f"**{line[:-1]}**", ""], True
