@@ -39,6 +39,9 @@ def on_cpu(content: dict) -> dict:
     for block in (experiment["training"], experiment["decoding"], *trained):
         block["device"] = "cpu"
     experiment["representation"] = {"device": "cpu"}
+    for analysis in content.get("analyses", {}).values():
+        for stage in ("cka", "layerwise", "separability", "spectra"):
+            analysis[stage] = analysis.get(stage, {}) | {"device": "cpu"}
     return content
 
 
