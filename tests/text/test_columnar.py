@@ -29,6 +29,8 @@ def read(path: Path, table: dict[str, list], **settings) -> list[tuple[str, str,
         ({"first": GERMAN, "second": ENGLISH}, {"de": "first", "en": "second"}),
         ({"first": GERMAN, "en": ENGLISH}, {"de": "first"}),
         ({"pair": [{"a": {"x": a}, "b": b} for a, b in PAIRS]}, {"de": "pair.a.x", "en": "pair.b"}),
+        ({"text.de": GERMAN, "text.en": ENGLISH}, {}),
+        ({"pair": [{"a.x": a, "b": b} for a, b in PAIRS]}, {"de": "pair.a.x", "en": "pair.b"}),
     ],
 )
 def test_columns_are_named_or_called_like_the_languages(tmp_path, table, columns):
@@ -45,6 +47,11 @@ def test_documents_lists_of_sentences_and_nulls(tmp_path):
     assert (pair.a, pair.b) == (" </s> ".join(GERMAN), ENGLISH[0])
     with pytest.raises(InputError, match=r"x\.parquet, row 1: \['.* are not both texts; name other columns"):
         list(read_pairs(Source(file=str(tmp_path / "x.parquet")), ("de", "en")))
+
+
+def test_a_row_without_the_name_of_its_document_is_told(tmp_path):
+    with pytest.raises(InputError, match=r"x\.parquet, row 2: the column 'page' is null, which names no document"):
+        read(tmp_path / "x.parquet", {"de": GERMAN[:2], "en": ENGLISH[:2], "page": ["p", None]}, columns={"document": "page"})
 
 
 @pytest.mark.parametrize(

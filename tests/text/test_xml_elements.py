@@ -54,6 +54,12 @@ def test_characters_that_xml_lacks_are_left_out_wherever_a_block_ends(tmp_path):
         assert text == [f"{'a' * before}üA"] and passed == {LEFT_OUT: 5}
 
 
+def test_an_ampersand_before_a_line_end_keeps_it_wherever_a_block_ends(tmp_path):
+    for before in range(65500, 65540):
+        text, _ = segments(tmp_path / "x.tmx", f"<x><seg><![CDATA[{'a' * before}AT&T\nand]]></seg></x>")
+        assert text == [f"{'a' * before}AT&T\nand"]
+
+
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-8-sig", "latin1", "windows-1252"])
 def test_other_encodings_are_read(tmp_path, encoding):
     name = "utf-16" if "16" in encoding else encoding.removesuffix("-sig")

@@ -26,11 +26,11 @@ def parquet_rows(path: Path, columns: Mapping[str, int | str], languages: tuple[
         raise InputError(f"{path}: Parquet is packed inside; unpack the file, so that its name ends in .parquet")
     with _one_error(path):
         file = parquet.ParquetFile(path)
-        there = list(_names(file.schema_arrow))
-        chosen = {name: _column(path, name, columns, there) for name in (*languages, *({"document"} & columns.keys()))}
+        there = {".".join(keys): keys for keys in _places(file.schema_arrow)}
+        chosen = {name: _column(path, name, columns, [*there]) for name in (*languages, *({"document"} & columns.keys()))}
         for batch in file.iter_batches(4096, columns=sorted({*chosen.values()})):
             for row in batch.to_pylist():
-                yield {name: _value(row, column) for name, column in chosen.items()}
+                yield {name: _value(row, there[column]) for name, column in chosen.items()}
 
 
 @contextlib.contextmanager
@@ -45,15 +45,15 @@ def _one_error(path: Path) -> Iterator[None]:
         raise InputError(f"{path}: cannot be read as Parquet ({str(error).splitlines()[0]}); get the file once more") from None
 
 
-def _names(schema: Any) -> Iterator[str]:
-    """The columns that can be read, those inside of others as `translation.de`."""
+def _places(schema: Any) -> Iterator[tuple[str, ...]]:
+    """The columns that can be read: the name of each, before it those of the columns that it is inside of. A name may have dots itself."""
     from pyarrow import types
 
     for field in schema:
         if types.is_struct(field.type):
-            yield from (f"{field.name}.{inner}" for inner in _names(field.type))
+            yield from ((field.name, *inner) for inner in _places(field.type))
         else:
-            yield field.name
+            yield (field.name,)
 
 
 def _column(path: Path, name: str, columns: Mapping[str, int | str], there: list[str]) -> str:
@@ -70,7 +70,7 @@ def _column(path: Path, name: str, columns: Mapping[str, int | str], there: list
     return codes[found[0]]
 
 
-def _value(row: Any, column: str) -> Any:
-    for key in column.split("."):
+def _value(row: Any, keys: tuple[str, ...]) -> Any:
+    for key in keys:
         row = row and row[key]
     return row

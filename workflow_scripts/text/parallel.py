@@ -311,7 +311,12 @@ def _read_parquet(path: Path, columns: dict[str, int | str], languages: tuple[st
         except (TypeError, AttributeError):
             found = " and ".join(repr(row[code])[:60] for code in languages)
             raise InputError(f"{path}, row {number}: {found} are not both texts; name other columns") from None
-        document = clean_text(str(row["document"])) if "document" in row else block_of(number)
+        if "document" not in row:
+            document = block_of(number)
+        elif row["document"] is None:
+            raise InputError(f"{path}, row {number}: the column {columns['document']!r} is null, which names no document; name another one")
+        else:
+            document = clean_text(str(row["document"]))
         yield Pair(document, a, b, number)
 
 

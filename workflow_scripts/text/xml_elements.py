@@ -149,7 +149,7 @@ def _local(name: str) -> str:
 _BYTES = 1 << 16
 _NO_CHARACTER = regex.compile(r"[^\t\n\r\x20-\uD7FF\uE000-\uFFFD\U00010000-\U0010FFFF]")
 _REFERENCE = regex.compile(r"&#(?:[xX]([0-9a-fA-F]+)|([0-9]+));")
-_BEGUN = regex.compile(r"&#?[0-9a-zA-Z]{0,12}$")
+_BEGUN = regex.compile(r"&#?[0-9a-zA-Z]{0,12}\Z")
 _DECLARED = regex.compile(rb"""^\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._:-]+)""")
 LEFT_OUT = "control characters, which XML does not allow, left out"
 
