@@ -162,6 +162,16 @@ def test_xliff_2_is_read(tmp_path):
         read(tmp_path / "x.xlf", ("en", "de"))
 
 
+@pytest.mark.parametrize("order", [(0, 1), (1, 0)])
+def test_a_file_without_a_language_has_not_that_of_the_file_before(tmp_path, order):
+    text = "<body><trans-unit><source>One</source><target>{}</target></trans-unit></body></file>"
+    files = ['<file source-language="en" target-language="fr">' + text.format("Un"), '<file source-language="en">' + text.format("Eins")]
+    (tmp_path / "x.xlf").write_text(f'<xliff version="1.2">{"".join(files[at] for at in order)}</xliff>')
+    passed: Counter[str] = Counter()
+    pairs = [pair[1:3] for pair in read_pairs(Source(file=str(tmp_path / "x.xlf")), ("en", "fr"), passed=passed)]
+    assert pairs == [("One", "Un")] and passed == {"units without a text in en or in fr": 1}
+
+
 def test_sides_of_an_xliff_that_names_no_language(tmp_path):
     (tmp_path / "x.xlf").write_text(XLIFF.replace(' target-language="de-DE"', ""))
     with pytest.raises(InputError, match=r"no text in de; texts by language: en-US \(3\), one that is not named \(3\)"):

@@ -162,12 +162,12 @@ _UNTRANSLATED = {"new", "needs-translation", "initial"}
 def _xliff_units(root: Element, nodes: Iterable[Element], wanted: tuple[str, str], passed: Counter[str]) -> Iterator[Unit]:
     """The segments of both versions: 1.2 has `trans-unit`s in files with languages, 2 has `unit`s with segments."""
     document, number = "", 0
-    codes = root.get("srcLang", ""), root.get("trgLang", "")
+    of_all = codes = root.get("srcLang", ""), root.get("trgLang", "")
     for node in nodes:
         if node.tag == "file":
             number += 1
             document = " ".join((node.get("original") or node.get("id") or f"file {number}").split())
-            codes = node.get("source-language", codes[0]), node.get("target-language", codes[1])
+            codes = node.get("source-language", of_all[0]), node.get("target-language", of_all[1])
             continue
         names = [side if side in wanted else code for side, code in zip((SOURCE, TARGET), codes, strict=True)]
         for source, target, state in _segments(node):
