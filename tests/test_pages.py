@@ -1,7 +1,10 @@
 """The pages of the documentation: each link leads to a file and a heading that are there, and the results stand where the index says."""
 
+import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -78,9 +81,9 @@ PLAIN = [path for path in PAGES if "samples" not in path.parts]
 """The pages that people read: all but the list of samples, whose facts and licences are of the samples."""
 
 
-def sentences(path: Path) -> list[str]:
+def sentences(page: str) -> list[str]:
     """The sentences of a page, and its headings and cells of tables; each piece of code is a word. Lists of links, with " · ", stay out."""
-    text = re.sub(r"`[^`]*`", "code", re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", without_links(prose(path)))).replace("**", "")
+    text = re.sub(r"`[^`]*`", "code", re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", without_links(page))).replace("**", "")
     blocks = re.split(r"\n\s*\n|\n(?=[-#|])|(?<=\S)\s*\|", text)
     found = [
         sentence for block in blocks for sentence in re.split(r"(?<=[.!?:])[)*\"]*\s+", " ".join(block.replace("et al.", "et al").split()))
@@ -94,7 +97,27 @@ def test_readme_is_read_in_five_minutes():
 
 @pytest.mark.parametrize("page", PLAIN, ids=lambda path: str(path.relative_to(ROOT)))
 def test_sentences_are_short(page):
-    assert [one for one in sentences(page) if len(one.split()) > LONGEST_SENTENCE] == []
+    assert long_sentences(prose(page)) == []
+
+
+def test_settings_are_explained_in_short_sentences():
+    """What the reference of the configuration, `--help` and an editor show of each setting and block."""
+    explained = set(descriptions(json.loads((ROOT / "config/schema.json").read_text(encoding="utf-8"))))
+    assert len(explained) > 300
+    assert [long for text in sorted(explained) for long in long_sentences(text)] == []
+
+
+def descriptions(schema: Any) -> Iterator[str]:
+    """All descriptions in a JSON schema, at any depth."""
+    if isinstance(schema, dict) and isinstance(schema.get("description"), str):
+        yield schema["description"]
+    for part in schema.values() if isinstance(schema, dict) else schema if isinstance(schema, list) else ():
+        yield from descriptions(part)
+
+
+def long_sentences(text: str) -> list[str]:
+    """The sentences of a text in Markdown that have too many words."""
+    return [one for one in sentences(text) if len(one.split()) > LONGEST_SENTENCE]
 
 
 def test_a_long_sentence_is_seen(tmp_path):
@@ -102,7 +125,7 @@ def test_a_long_sentence_is_seen(tmp_path):
     page.write_text(
         "# A\n\n(**One** `a b c` [two words](x.md).)\nThree more words here\n\n- " + "long " * 26 + "\n\n| a | b |\n", encoding="utf-8"
     )
-    assert [len(one.split()) for one in sentences(page) if one.strip(" |")] == [2, 4, 4, 27, 1, 1]
+    assert [len(one.split()) for one in sentences(prose(page)) if one.strip(" |")] == [2, 4, 4, 27, 1, 1]
 
 
 def test_pages_use_everyday_words():

@@ -26,35 +26,35 @@ def layerwise() -> list[str]:
 
 @dataclass
 class Analysis:
-    """What is analysed, and on which text."""
+    """An analysis: the models, the text, and what is measured."""
 
     models: list[str]
-    """Backbones by their names, and models of arms as `experiment/arm/seed1/finetune` (or `pretext`)."""
+    """Names of backbones, or models of arms as `experiment/arm/seed1/finetune` (or `pretext`)."""
     base: str | None = None
-    """One of the models: that which the others were made from, or are compared with."""
+    """The model among `models` that the others are compared with, usually the one that they were made from."""
     corpus: str | None = None
-    """Name of the corpus, or of the text with labels, whose test set is read."""
+    """Name of a corpus, or of text with labels. Its test set is read."""
     testset: str | None = None
-    """The test set of the corpus; the first by default. Of text with labels, the first test set in each language is taken."""
+    """Test set of the corpus; by default the first. Text with labels gives the first test set in each language."""
     text: dict[str, str] = field(default_factory=dict)
-    """Instead of a corpus, language → file with one text a line."""
+    """Language → file with one text per line, instead of a corpus."""
     languages: list[str] | None = None
-    """Languages of the text that are looked at; all by default."""
+    """Languages of the text to analyse; by default all."""
     parallel: bool = True
-    """Whether line i is the same text in all languages. Else languages are not compared, unless `cka.unaligned` says so, and translations
-    are not looked for."""
+    """Whether line i is the same text in all languages. If false, translations are not searched, and languages are compared only with
+    `cka.unaligned`."""
     side: Side = "encoder"
-    """The half of encoder-decoders that is analysed."""
+    """Which half of an encoder-decoder is analysed."""
     stages: list[Annotated[str, Named("analysis")]] = field(default_factory=ours)
-    """What is measured; `spectra` needs no text. Those of plugins are measured where they are named."""
+    """What is measured. `spectra` needs no text. Analyses of plugins run only if they are named here."""
     cka: Cka = field(default_factory=Cka)
-    """Similarity of models, and of languages within a model."""
+    """Centred kernel alignment: similarity of models, and of languages within a model."""
     spectra: Spectra = field(default_factory=Spectra)
     """Singular values of the weights."""
     published: str | None = None
-    """A TSV file with published norms and distances of spectra, which the report shows beside its own. Its columns are `model`, `layer`
-    (from 0), `matrix`, `norm`, `distance` and `source`."""
+    """TSV file with published norms and distances of spectra, which the report shows beside the measured ones. Columns: `model`, `layer`
+    (from 0), `matrix`, `norm`, `distance`, `source`."""
     separability: Separability = field(default_factory=Separability)
-    """How separable the languages are, and how often translations are found."""
+    """How well a probe separates the languages, and how often translations are found."""
     layerwise: Layerwise = field(default_factory=Layerwise)
-    """What the analyses of plugins read."""
+    """Settings of the text that analyses of plugins read."""

@@ -19,47 +19,47 @@ from workflow_scripts.training.backbone import Backbone
 
 @dataclass
 class Run:
-    """What is run."""
+    """Experiments, arms, seeds and analyses to run."""
 
     experiments: list[str]
-    """Names of experiments."""
+    """Names of the experiments to run."""
     arms: list[str]
-    """Names of arms; the first is the baseline that the others are compared with."""
+    """Names of the arms to run. The first is the baseline for all comparisons."""
     seeds: list[Whole]
     """Training seeds; each arm is trained once per seed."""
     zero_shot: bool | list[str] = False
-    """Every experiment's models, or those of the experiments that are named, translate the test sets of the others, too, if target and
-    backbone are the same (Table III)."""
+    """Whether models also translate the test sets of other experiments with the same target and backbone (Table III). A list names the
+    experiments whose models do."""
     analyses: list[str] = field(default_factory=list)
-    """Names of analyses: what is measured inside the models."""
+    """Names of the analyses to run."""
     transfer: str | None = None
-    """Name of a backbone: the report compares the models of experiments that differ by their backbone alone, and tests them against it."""
+    """Name of a backbone. The report tests models of experiments that differ only in their backbone against this one."""
 
 
 @dataclass
 class LexiconStages:
-    """How a lexicon is made: the settings of three stages, and a word list to judge it by."""
+    """How a lexicon is made: settings of three stages, and a word list to evaluate it."""
 
     corpus: str | None = None
-    """Name of the corpus that it is learnt from; the experiment's if none is named."""
+    """Name of the corpus that the lexicon is learnt from; by default the experiment's."""
     unit: Literal["word", "piece"] = "word"
-    """What has a vector and translations. `piece`: the backbone's SentencePiece pieces, as in the authors' published code."""
+    """Unit that has a vector and translations. `piece`: SentencePiece pieces of a backbone, as in the authors' published code."""
     backbone: str | None = None
-    """`unit: piece`: the backbone whose pieces they are."""
+    """Name of the backbone whose pieces are used, with `unit: piece`."""
     embeddings: Embeddings = field(default_factory=Embeddings)
-    """word2vec."""
+    """word2vec: how word vectors are learnt."""
     mapping: Mapping = field(default_factory=Mapping)
-    """The mapping into one space."""
+    """How the vectors of both languages are mapped into one space."""
     lexicon: Lexicon = field(default_factory=Lexicon)
-    """Retrieval."""
+    """How translations are retrieved from the mapped vectors."""
     aligned_pairs: Positive = ALIGNED_PAIRS
-    """`mapping.mode: aligned`: of the corpus at most so many pairs, evenly spaced, are aligned; the links of more would take all memory."""
+    """With `mapping.mode: aligned`: most sentence pairs that are aligned, taken evenly from the corpus. More pairs need more memory."""
     vectors: dict[str, str] = field(default_factory=dict)
-    """Language → file of word vectors to take instead of learning them."""
+    """Language → file of word vectors to use, instead of learning them."""
     dictionary: dict[str, str] = field(default_factory=dict)
-    """Pair (`de-en`) → word list that the mapping starts from, or that is the lexicon (`mapping.mode`)."""
+    """Language pair (`de-en`) → word list. `mapping.mode` says whether the mapping starts from it or it is the lexicon itself."""
     gold: dict[str, str] = field(default_factory=dict)
-    """Pair (`de-en`) → file of correct translations, a pair a line in that order. Only for judging."""
+    """Language pair (`de-en`) → file of correct translations, one pair per line in that order. Only evaluation uses it."""
 
 
 @dataclass
@@ -67,30 +67,31 @@ class Config:
     """The whole configuration."""
 
     run: Run
-    """What is run; a recipe's lists replace these."""
+    """What to run. A recipe's lists replace these."""
     corpora: dict[str, Corpus]
     """Parallel corpora by name."""
     lexicons: dict[str, LexiconStages]
-    """Ways to make a lexicon by name."""
+    """Lexicons by name: how each is made."""
     backbones: dict[str, Backbone]
     """Backbones by name."""
     arms: dict[str, list[Phase]]
-    """Ways to train by name: phases, one after the other."""
+    """Arms by name. Each is a list of training phases, in order."""
     experiments: dict[str, Annotated[Any, OfItsTask()]]
     """Experiments by name."""
     data: dict[str, Data] = field(default_factory=dict)
-    """Data to acquire by name. `results/data/{name}` with its suffix is the file, which any setting that takes a file may name."""
+    """Data to download or extract, by name. The file is `results/data/{name}` plus its suffix; any setting that takes a file may name
+    it."""
     labelled: dict[str, Labelled] = field(default_factory=dict)
     """Texts with labels by name, for tasks such as classification."""
     aligned: dict[str, Aligned] = field(default_factory=dict)
-    """Sentences whose translations are looked for, by name, for retrieval."""
+    """Sentences for retrieval by name, whose translations are searched."""
     analyses: dict[str, Analysis] = field(default_factory=dict)
-    """Analyses of models by name: their similarity, the spectra of their weights, how separable languages are."""
+    """Analyses of models by name: similarity, spectra of weights, separability of languages."""
     over: str | None = None
-    """In a recipe that is laid over another one: that one's path, from the recipe's own folder."""
+    """In a recipe over another recipe: path of the other one, relative to this recipe's folder."""
     plugins: list[str] = field(default_factory=list)
-    """Python files beside the configuration, importable modules, or entry points of installed packages, which bring noises and more of
-    their own (docs/extend.md). Those of recipes that are laid over each other, and of `--config`, add up."""
+    """Plugins (docs/extend.md): Python files beside the configuration, importable modules, or entry points of installed packages. Lists of
+    several recipes and of `--config` add up."""
 
     def __post_init__(self) -> None:
         """Phases know their place in their arm."""

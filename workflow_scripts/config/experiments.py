@@ -15,38 +15,38 @@ from workflow_scripts.training.settings import Training
 
 @dataclass
 class Published:
-    """A published number, which the report shows beside this run's; where a condition differs, as not comparable."""
+    """A published number, which the report shows beside the run's. If a condition differs, it counts as not comparable."""
 
     arm: str
-    """The arm that it is the number of; `backbone` is the model before any training, of which there are distances alone."""
+    """Arm that the number belongs to. `backbone` is the model before any training, for which only distances exist."""
     metric: str
-    """A metric as it stands in scores.tsv: BLEU, chrF, TER, COMET, word_f_low, distance_pairs, …; or `updates_to_baseline_loss`, the
-    updates of finetuning until the dev loss that the baseline ends with."""
+    """Metric as named in scores.tsv: BLEU, chrF, TER, COMET, word_f_low, distance_pairs and so on. `updates_to_baseline_loss` is the
+    number of finetuning updates until the baseline's final dev loss."""
     value: float
-    """The number."""
+    """The published number."""
     source: str
-    """Where it was published: paper and table."""
+    """Paper and table where the number was published."""
     testset: str | None = None
-    """The test set of this experiment that it stands beside; the first if none is named."""
+    """Test set of this experiment that the number belongs to; by default the first."""
     tested_on: str = ""
-    """What it was measured on: the name under `data`, or the files, if that is what this experiment is tested on; the name of any other
-    text makes the number not comparable. Of an average: its test sets, separated by commas. Not compared where nothing is said."""
+    """Data that the number was measured on: a name under `data`, or the files. If the experiment is not tested on it, the number counts as
+    not comparable. For an average, give its test sets, separated by commas. Empty: not checked."""
     direction: str = ""
-    """Source and target language of what it was measured on, as `de-en`. Not compared where nothing is said."""
+    """Source and target language of the published number, such as `de-en`. Empty: not checked."""
     significance: Literal["", "†", "‡"] = ""
-    """The mark that it has there: † p < 0.05, ‡ p < 0.01 against the baseline."""
+    """Published mark of significance against the baseline: † p < 0.05, ‡ p < 0.01."""
     lowercase: bool = False
-    """Measured on lower-cased text."""
+    """Whether the number was measured on lower-cased text."""
     tokenize: str | None = None
-    """sacreBLEU's name of the tokeniser; of a ROUGE, what counted it on which tokens."""
+    """sacreBLEU's name of the tokeniser; for ROUGE, the program and its tokenisation."""
     model: str | None = None
-    """COMET's model, by its name on the hub or an older one."""
+    """COMET model: its name on the hub, or an older name."""
     backbone: str | None = None
-    """The model that was finetuned, by its name on the hub."""
+    """Model that was finetuned: its name on the hub."""
     updates: int | None = None
-    """Updates of all phases."""
+    """Training updates of all phases together."""
     conditions: str = ""
-    """What else is to be known of it."""
+    """Other conditions of the number, as text."""
 
 
 @dataclass(kw_only=True)
@@ -54,25 +54,25 @@ class AnyExperiment:
     """What the settings of an experiment have in all tasks, also in those that train nothing."""
 
     corpus: str
-    """Name of its text: of one of `corpora`, for tasks with labels of one of `labelled`, for retrieval of one of `aligned`."""
+    """Name of the text: in `corpora`; for tasks with labels in `labelled`; for retrieval in `aligned`."""
     published: list[Published] = field(default_factory=list)
-    """Published numbers of this experiment, or a TSV file with them: its columns are these settings, and `experiment`."""
+    """Published numbers of this experiment, or a TSV file with them. The file's columns are these settings and `experiment`."""
 
 
 @dataclass
 class NamedModel:
-    """A model that is compared: a backbone, or what an arm of another experiment has been trained to."""
+    """A model to compare: a backbone, or the trained model of another experiment's arm."""
 
     backbone: str | None = None
     """Name of a backbone."""
     experiment: str | None = None
-    """Instead of a backbone: an experiment of the run that trains, of which `arm` and `phase` choose the model."""
+    """Name of an experiment of the run, instead of a backbone. `arm` and `phase` choose its model."""
     arm: str | None = None
-    """The arm of `experiment` whose model is taken."""
+    """Arm of `experiment` whose model is used."""
     phase: str = "finetune"
-    """The phase of the arm after which the model is taken: `finetune`, `pretext`, or of a longer chain one as `1-codeswitch`."""
+    """Phase of the arm after which the model is used: `finetune`, `pretext`, or in a longer chain a name such as `1-codeswitch`."""
     retrieval: dict[str, Any] = field(default_factory=dict)
-    """Settings of `retrieval` that are others for this model, such as `layer`."""
+    """Settings of `retrieval` that differ for this model, such as `layer`."""
 
 
 @dataclass(kw_only=True)
@@ -84,13 +84,13 @@ class Experiment(AnyExperiment):
     backbone: str
     """Name of a backbone."""
     arms: list[str] | None = None
-    """Those of the run's arms that this experiment takes; all by default."""
+    """Arms of the run that this experiment trains; by default all."""
     seeds: Positive | list[int] | None = None
-    """How many of the run's seeds it is trained with, counted from the first, or which of them; all by default."""
+    """How many of the run's seeds train this experiment, counted from the first, or a list of seeds. By default all."""
     codeswitch: CodeSwitch = field(default_factory=CodeSwitch)
-    """Noise of the pretext task."""
+    """Noise of the pretext phase that switches words."""
     training: Training = field(default_factory=Training)
-    """Training settings of its phases; `updates` stands in the arms."""
+    """Training settings of all phases. The number of updates stands in the arms."""
 
 
 def task_name(experiment: Any) -> str:

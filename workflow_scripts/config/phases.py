@@ -20,42 +20,43 @@ class Phase:
     """One phase of an arm."""
 
     data: Annotated[str, Named("noise", "objective", more=("task",))]
-    """What is trained on: text with a noise of this name, which the model restores; text by the objective of this name, as backbones learn;
-    or the task itself."""
+    """What the phase trains on. A noise: the model restores noised text. An objective: the model learns text as a backbone does. `task`:
+    the task itself."""
     updates: int | None = None
-    """Updates of the weights."""
+    """Number of weight updates."""
     epochs: int | None = None
-    """Instead of updates, for the task phase of a task that counts epochs: how often all examples are seen."""
+    """Number of passes over all examples, instead of updates. Only for the task phase of tasks that count epochs."""
     translations: bool = False
-    """For the task phase of a task whose text has labels: learn from the text's `translations` as well (translate-train-all)."""
+    """Whether the task phase also learns from the `translations` of labelled text (translate-train-all)."""
     start: Literal["previous", "scratch"] = "previous"
-    """`previous`: the phase before, or the backbone. `scratch`: random weights in the backbone's shape."""
+    """Weights at the start. `previous`: those of the previous phase or the backbone. `scratch`: random weights in the backbone's shape."""
     lexicon: str | None = None
-    """Name of the lexicon that switches the words; the experiment's if none is named."""
+    """Name of the lexicon that switches words; by default the experiment's."""
     noise: dict[str, Any] = field(default_factory=dict)
-    """Settings of the noise's own, of noises that have some."""
+    """Settings of the noise, if it has any."""
     text: str | None = None
-    """Before the task: name of the corpus whose training text is read, in the experiment's languages; the experiment's own by default."""
+    """Name of the corpus whose training text a phase before the task reads, in the experiment's languages. By default the experiment's
+    own."""
     objective: dict[str, Any] = field(default_factory=dict)
-    """Settings of the objective: of our objectives those that a backbone's block has for it (`direction`, `masking`, …)."""
+    """Settings of the objective. For built-in objectives, the settings that a backbone has for them (`direction`, `masking` and so on)."""
     training: dict[str, Any] = field(default_factory=dict)
-    """Training settings that differ from the experiment's in this phase."""
+    """Training settings of this phase that differ from the experiment's."""
     shots: Natural | None = None
-    """In the task phase of an arm that trains nothing: how many pairs of the training text stand before each source that a decoder is
-    asked for, drawn by the seed. The arm is this phase alone; an arm without a phase (`prompted: []`) is one with 0."""
+    """For a decoder that is not trained: number of training pairs that the prompt shows before each source, drawn by the seed. The task
+    phase is the arm's only phase. An arm without a phase (`prompted: []`) has 0."""
     switch: Share | None = None
-    """In the task phase: the share of words that the lexicon switches, anew in each epoch; spans are those of the experiment's
-    `codeswitch`. Of a translation the source's, as mRASP's random aligned substitution does; of a text with labels its own, as CoSDA-ML
-    does (Qin et al. 2020). None are by default."""
+    """In the task phase: share of words that the lexicon switches, drawn anew in each epoch; by default none. Span lengths follow the
+    experiment's `codeswitch`. For translation the source is switched, as in mRASP's random aligned substitution. For labelled text the
+    text itself is switched, as in CoSDA-ML (Qin et al. 2020)."""
     backbone: str | None = None
-    """In an arm's first phase: name of the backbone that the arm starts from; the experiment's if none is named."""
+    """In an arm's first phase: name of the backbone that the arm starts from; by default the experiment's."""
     generator: Annotated[str, Named("generator")] = USUAL
-    """In the task phase, how text is written. `sga`: at once, by the prompts of a frozen encoder. `ctc`: at once, with all weights of an
-    encoder trained."""
+    """How the model writes in the task phase. `sga`: non-autoregressively, by prompts of a frozen encoder. `ctc`: non-autoregressively,
+    with all weights of an encoder trained."""
     sga: dict[str, Any] = field(default_factory=dict)
-    """Settings of `sga` and `ctc` that differ from the experiment's in this phase."""
+    """Settings of `sga` and `ctc` in this phase that differ from the experiment's."""
     generator_settings: dict[str, Any] = field(default_factory=dict)
-    """Settings of another generator's own, of those that have some."""
+    """Settings of a plugin's generator, if it has any."""
 
     place: ClassVar[tuple[int, int]] = (0, 1)
     """Its number in its arm, from 0, and how many phases of the arm come before the task; `placed` sets both."""

@@ -23,11 +23,11 @@ class Significance:
     """Settings of the tests of significance."""
 
     test: Literal["bootstrap", "randomization"] = "bootstrap"
-    """Paired bootstrap resampling of the examples, or paired approximate randomization."""
+    """Test of significance: paired bootstrap resampling of the examples, or paired approximate randomization."""
     samples: Positive = 10_000
-    """Resamples (bootstrap) or trials (randomization). The smallest p is one in as many, before it is corrected."""
+    """Number of resamples (bootstrap) or trials (randomization). The smallest possible p before correction is 1/`samples`."""
     correction: Literal["holm", "none"] = "holm"
-    """How p-values are corrected for the number of comparisons: all arms and test sets of an experiment, by seed."""
+    """Correction of p-values for the number of comparisons: over all arms and test sets of an experiment, separately by seed."""
 
 
 def compare_folders(

@@ -55,28 +55,29 @@ class Cka:
     """Settings of centred kernel alignment."""
 
     texts: Positive = 1_000
-    """Texts in each language, at most."""
+    """Maximum number of texts per language."""
     poolings: list[Pooling] = field(default_factory=lambda: ["mean"])
-    """How a text's states become one vector: `mean` over all positions, over its `text` alone, the `first` or the `last` one."""
+    """How the states of a text become one vector. `mean`: mean over all positions. `text`: mean without special tokens. `first`, `last`:
+    the state at that position."""
     layers: Literal["same", "all"] = "same"
-    """Which layers of two models are compared: each with the `same` of the other, or each with `all`."""
+    """Which layers of two models are compared: `same` compares equal layers, `all` every two layers."""
     against: list[str] = field(default_factory=list)
-    """Models that all others are compared with; by default the analysis's `base`, or without one every two models."""
+    """Models that all others are compared with. By default the analysis's `base`; without a base, every two models are compared."""
     unaligned: bool = False
-    """Compare languages in text that is not `parallel` as well, line i of one with line i of the other, as Ji et al. (2024) presumably do
-    in their Figure 2. Such lines have nothing to do with each other: the plain estimate is near its zero line, the unbiased one near 0."""
+    """Also compare languages in text that is not `parallel`: line i of one with line i of the other. Ji et al. (2024) presumably do so in
+    their Figure 2. Such lines are unrelated, so the unbiased estimate is near 0, and the plain one near its chance level."""
     samples: Positive = 1_000
-    """Resamples of the texts, for the 95 % intervals."""
+    """Number of resamples of the texts for the 95 % intervals."""
     block: Positive = 500
-    """Texts that go through the models together. Intervals are computed within blocks."""
+    """Number of texts that go through the models together. Intervals are calculated within such blocks."""
     memory_gb: AboveZero = 4.0
-    """Memory for second moments. Where they need more, the texts go through the models several times."""
+    """Memory for second moments, in GB. If they need more, the texts go through the models several times."""
     batch_tokens: Positive = 2_048
-    """Tokens that go through a model at once."""
+    """Tokens per forward pass. Affects only time and memory."""
     seed: Seed = 1
-    """Of the texts that are taken, and of the resamples."""
+    """Seed for choosing the texts and for the resamples."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where to compute."""
+    """Device for computing; `auto` takes a GPU if there is one."""
 
 
 class Place(NamedTuple):

@@ -35,17 +35,16 @@ class Comet:
     """Settings of COMET."""
 
     model: str = "Unbabel/wmt22-comet-da"
-    """A Hugging Face id, or a checkpoint: a .ckpt file, or the folder with `hparams.yaml` and `checkpoints/model.ckpt`. Papers of 2020 to
-    2022 mostly have Unbabel/wmt20-comet-da, which was called wmt-large-da-estimator-1719; scores of different models are on different
-    scales."""
+    """COMET model: a Hugging Face id, a .ckpt file, or a folder with `hparams.yaml` and `checkpoints/model.ckpt`. Most papers of 2020 to
+    2022 use Unbabel/wmt20-comet-da, formerly wmt-large-da-estimator-1719. Scores of different models are on different scales."""
     revision: str | None = None
-    """The commit or tag to load from the hub. Name one to make the run repeatable."""
+    """Commit or tag on the hub. Set it to make the run repeatable."""
     encoder: str | None = None
-    """A folder with configuration and tokeniser of the checkpoint's encoder, for machines that cannot reach the hub."""
+    """Folder with configuration and tokeniser of the checkpoint's encoder. Needed where the hub cannot be reached."""
     batch_size: Positive = 16
-    """Number of sentences per batch; affects only time and memory."""
+    """Sentences per batch. Affects only time and memory."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where to compute."""
+    """Device for computing; `auto` takes a GPU if there is one."""
 
 
 RENAMED = {"wmt-large-da-estimator-1719": "wmt20-comet-da"}

@@ -99,15 +99,15 @@ class Layerwise:
     """Settings of the analyses that plugins bring."""
 
     texts: Positive = 500
-    """Texts in each language, at most."""
+    """Maximum number of texts per language."""
     pooling: Literal["mean", "text", "first", "last"] = "mean"
-    """How a text's states become one vector: see `cka.poolings`."""
+    """How the states of a text become one vector (see `cka.poolings`)."""
     batch_tokens: Positive = 4_096
-    """Tokens that go through a model at once."""
+    """Tokens per forward pass. Affects only time and memory."""
     seed: Seed = 1
-    """Of the texts that are taken, and of the numbers that the functions draw."""
+    """Seed for choosing the texts and for random numbers of the analyses."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where to compute."""
+    """Device for computing; `auto` takes a GPU if there is one."""
 
 
 def main(

@@ -46,15 +46,15 @@ class Representation:
     """Settings of the distances."""
 
     sentences: Positive = 20_000
-    """Pairs that are compared, at most (the paper's N)."""
+    """Maximum number of sentence pairs to compare (the paper's N)."""
     retrieval: Positive = 1_000
-    """Pairs, evenly spaced among these, whose sentences are looked for among each other; they are also kept to be drawn."""
+    """Number of these pairs, evenly spaced, whose translations are searched among each other. They are also kept for the plot."""
     text: dict[str, str] = field(default_factory=dict)
-    """Language → file of more text, not parallel, on which the distance of the language means is measured as well."""
+    """Language → file of further text, not parallel. The distance between the language means is measured on it too."""
     batch_tokens: Positive = 4_096
-    """Tokens that go through the model at once."""
+    """Tokens per forward pass. Affects only time and memory."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where to compute."""
+    """Device for computing; `auto` takes a GPU if there is one."""
 
 
 def main(

@@ -35,19 +35,19 @@ class Scores:
     """Settings of the metrics and of their significance tests."""
 
     metrics: list[Annotated[str, Named("metric")]] = field(default_factory=lambda: ["BLEU", "chrF", "TER"])
-    """The metrics to compute. BLEU is always computed; if there is any ROUGE, ROUGE-L takes its place. The default for summarisation is
-    ROUGE-1, ROUGE-2 and ROUGE-L; for questions, titles and stories BLEU, ROUGE-L and METEOR."""
+    """Metrics to compute. BLEU is always among them, or ROUGE-L if there is any ROUGE. Default for summarisation: ROUGE-1, ROUGE-2,
+    ROUGE-L. Default for questions, titles and stories: BLEU, ROUGE-L, METEOR."""
     meteor_jar: str | None = None
-    """METEOR 1.5's own program, `meteor-1.5.jar` with its `data` beside it; needs Java. Without it METEOR is that of 2005 with exact and
-    stem matches, and has another name in all tables."""
+    """Path of METEOR 1.5's program, `meteor-1.5.jar`, with its `data` beside it; needs Java. Without it, METEOR is the version of 2005
+    with exact and stem matches, and all tables name it differently."""
     lowercase: bool = False
-    """Also compute scores of lower-cased text, as in many papers on IWSLT. They are not tested for significance."""
+    """Also compute scores on lower-cased text, as many papers on IWSLT do. They are not tested for significance."""
     tokenize: Tokenizer | None = None
-    """sacreBLEU's tokeniser for BLEU; by default that of the target language (zh, ja-mecab, ko-mecab, flores200, or else 13a)."""
+    """sacreBLEU's tokeniser for BLEU. The default depends on the target language: zh, ja-mecab, ko-mecab, flores200, or else 13a."""
     test: Literal["bootstrap", "randomization"] = "bootstrap"
-    """The significance test: paired bootstrap resampling or paired approximate randomization."""
+    """Test of significance: paired bootstrap resampling or paired approximate randomization."""
     samples: Positive = 1_000
-    """Number of resamples (bootstrap) or trials (randomization, where 10,000 are usual)."""
+    """Number of resamples (bootstrap) or trials (randomization, usually 10,000)."""
     correction: Literal["holm", "none"] = "holm"
     """Correction of p-values for multiple comparisons: over all arms and test sets of an experiment, separately by metric and seed."""
 

@@ -50,23 +50,23 @@ class Separability:
     """Settings of separability."""
 
     texts: Positive = 500
-    """Texts in each language, at most."""
+    """Maximum number of texts per language."""
     pooling: Pooling = "mean"
-    """How a text's states become one vector: see `cka.poolings`."""
+    """How the states of a text become one vector (see `cka.poolings`)."""
     folds: Annotated[int, Limits(ge=2)] = 5
-    """Parts of the texts, each of which is predicted from the others."""
+    """Number of folds in the cross-validation of the probe."""
     strength: AboveZero = 1.0
-    """Inverse strength of the probe's L2 penalty (scikit-learn's C)."""
+    """Inverse strength of the probe's L2 penalty (C in scikit-learn)."""
     iterations: Positive = 300
-    """Iterations of the probe's fitting, at most."""
+    """Maximum number of iterations for fitting the probe."""
     samples: Positive = 1_000
-    """Resamples of the texts, for the 95 % intervals."""
+    """Number of resamples of the texts for the 95 % intervals."""
     batch_tokens: Positive = 4_096
-    """Tokens that go through a model at once."""
+    """Tokens per forward pass. Affects only time and memory."""
     seed: Seed = 1
-    """Of the texts that are taken, of the folds, and of the resamples."""
+    """Seed for choosing the texts, for the folds and for the resamples."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where to compute."""
+    """Device for computing; `auto` takes a GPU if there is one."""
 
 
 def main(

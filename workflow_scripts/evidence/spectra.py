@@ -46,9 +46,9 @@ class Spectra:
     """Settings of the singular values."""
 
     points: Positive = 40
-    """Singular values of each matrix that are kept to be drawn, the largest and the smallest among them."""
+    """Number of singular values per matrix kept for the plot, including the largest and the smallest."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where to compute."""
+    """Device for computing; `auto` takes a GPU if there is one."""
 
 
 def main(

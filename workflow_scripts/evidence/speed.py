@@ -32,22 +32,22 @@ METRICS = ("BLEU", "chrF")
 
 @dataclass
 class Speed:
-    """Settings of the measurement."""
+    """Settings of the measurement of decoding speed."""
 
     sentences: Positive = 200
-    """Sentences of the first test set, at most, from its beginning."""
+    """Maximum number of sentences, from the start of the first test set."""
     repeats: Positive = 3
-    """How often each way is timed; the mean counts, as in the paper."""
+    """How many times each way of decoding is timed. The mean counts, as in the paper."""
     beams: list[Positive] = field(default_factory=lambda: [1, 5])
-    """Widths of the beam, of arms that write piece by piece."""
+    """Beam sizes to measure, for autoregressive arms."""
     iterations: list[Natural] = field(default_factory=lambda: [0, 2, 4, 8])
-    """Most denoising iterations, of arms that write at once; where nothing changes any more, they end before."""
+    """Maximum numbers of denoising iterations to measure, for non-autoregressive arms. Denoising ends early when nothing changes."""
     alignment_iterations: list[Positive] = field(default_factory=list)
-    """How often the alignment is guessed, of arms that do so by mask-predict; by default as often as `sga` says."""
+    """Numbers of alignment iterations to measure, for arms with mask-predict. By default the number in `sga`."""
     batch_tokens: Positive = 4_096
-    """Source tokens at once, where sentences go through in batches."""
+    """Source tokens per batch, when sentences are decoded in batches."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where to measure."""
+    """Device for measuring; `auto` takes a GPU if there is one."""
 
 
 class Way(NamedTuple):

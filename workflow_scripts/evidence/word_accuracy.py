@@ -26,11 +26,11 @@ class WordAccuracy:
     """Settings of the frequency buckets; the defaults are those of the paper."""
 
     low: Positive = 100
-    """Words with fewer occurrences in the training text belong to the bucket `low`."""
+    """Words with fewer occurrences in the training text are in the bucket `low`."""
     high: Positive = 1_000
-    """Words with at least this many occurrences belong to the bucket `high`; words between `low` and `high` to `mid`."""
+    """Words with at least this many occurrences are in the bucket `high`. Words between `low` and `high` are in `mid`."""
     tokenize: Tokenizer | None = None
-    """sacreBLEU's tokeniser; by default that of the target language."""
+    """sacreBLEU's tokeniser; the default depends on the target language."""
 
 
 def count(training: Path, output: Path, *, language: str, settings: WordAccuracy = WordAccuracy()) -> None:

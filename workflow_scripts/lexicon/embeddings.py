@@ -29,21 +29,21 @@ class Embeddings:
     """Settings of word2vec."""
 
     dimensions: Positive = 300
-    """Length of a word vector."""
+    """Number of dimensions of a word vector."""
     window: Positive = 10
-    """Largest number of context words on each side."""
+    """Maximum number of context words on each side."""
     negative: Positive = 10
-    """Negative samples per word."""
+    """Number of negative samples per word."""
     epochs: Positive = 20
-    """Passes over the training text; small corpora need more."""
+    """Number of passes over the training text. Small corpora need more."""
     min_count: Positive = 4
-    """Words with fewer occurrences get no vector, and so no translation in the lexicon."""
+    """Words with fewer occurrences get no vector, so they have no translation in the lexicon."""
     sample: NotNegative = 1e-3
-    """Threshold for down-sampling frequent words; with 0 all occurrences are used."""
+    """Threshold for down-sampling frequent words; 0 uses all occurrences."""
     alpha: AboveZero = 0.025
-    """Initial learning rate; it falls linearly."""
+    """Initial learning rate. It falls linearly."""
     workers: Positive = 1
-    """Number of threads. With more than one, results vary from run to run."""
+    """Number of threads. With more than one, results vary between runs."""
 
 
 def main(

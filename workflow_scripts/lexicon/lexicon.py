@@ -36,24 +36,25 @@ class Lexicon:
     """Settings of the lexicon."""
 
     top_k: Positive = 3
-    """Number of candidates per word: k in the paper, which gives no number; three are those of its published code."""
+    """Number of translations per word (the paper's k). The paper gives no number; its published code uses three."""
     retrieval: Literal["csls", "cosine", "dot", "farthest"] = "csls"
-    """How neighbours are ranked. The paper says dot product (`dot`). CSLS has fewer hubs, words that are near to too many others. The
+    """How neighbours are ranked. The paper uses the dot product (`dot`). CSLS has fewer hubs, words that are close to too many others. The
     authors' published code takes the least similar words (`farthest`)."""
     csls_neighbours: Positive = 10
     """Number of neighbours (k) in CSLS."""
     min_score: float | None = None
-    """Candidates with a lower score are left out; by default none are. The score is what `retrieval` ranks by: a cosine (−1 to 1), a dot
-    product, its negative (`farthest`), or for `csls` twice the cosine less the mean cosines of both words to their neighbours, which is
-    often negative. With `mapping.mode: aligned` it is the share of the word's links in the text that go to the candidate, and with
-    `dictionary` always 1."""
+    """Candidates with a lower score are left out; by default none. The score is what `retrieval` ranks by: a cosine (−1 to 1), a dot
+    product, or its negative (`farthest`). For `csls` it is twice the cosine less the mean cosines of both words to their neighbours, which
+    is often negative. With `mapping.mode: aligned` it is the share of the word's links that go to the candidate. With `dictionary` it is
+    always 1."""
     numbers: bool = False
-    """Also give candidates to words without a letter. The neighbours of a number are other numbers, from which no model can restore it."""
+    """Whether words without a letter get translations too. The neighbours of a number are other numbers, from which no model can restore
+    it."""
     align: bool = True
-    """Judge the lexicon with a statistical aligner on the parallel text, of which half a million pairs are enough. The lexicon itself is
-    made from parallel text only with `mapping.mode: aligned`."""
+    """Whether a statistical aligner evaluates the lexicon on the parallel text; half a million pairs are enough. Only `mapping.mode:
+    aligned` uses parallel text to make the lexicon."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where to compute."""
+    """Device for computing; `auto` takes a GPU if there is one."""
 
 
 def main(

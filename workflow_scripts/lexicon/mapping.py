@@ -40,61 +40,59 @@ from workflow_scripts.text.words import fold
 
 @dataclass
 class Mapping:
-    """Settings of the mapping. The defaults are those of the paper, except for the smaller `search_cutoff`, which leaves no room for 4,000
-    `initial_words` and is followed by a refinement over `cutoff` words."""
+    """Settings of the mapping. The defaults are the paper's, except for a smaller `search_cutoff`. It leaves no room for 4,000
+    `initial_words`, and a refinement over `cutoff` words follows."""
 
     mode: Literal["unsupervised", "identical", "numerals", "semi_supervised", "supervised", "mapped", "dictionary", "aligned"] = (
         "unsupervised"
     )
-    """What the mapping starts from. `unsupervised`: nothing. `identical`: words spelt the same. `numerals`: numbers.
-    `semi_supervised`: a small dictionary, then self-learning. `supervised`: a full dictionary, no self-learning.
-    `mapped`: the given vectors are in one space already. `dictionary`: there are no vectors, the dictionary itself is the lexicon.
-    `aligned`: there are no vectors either; a statistical aligner makes the lexicon from the parallel training text, as an upper bound
-    for lexicons that never see which sentences are translations of each other."""
+    """What the mapping starts from. `unsupervised`: nothing. `identical`: words spelt the same. `numerals`: numbers. `semi_supervised`: a
+    small dictionary, then self-learning. `supervised`: a full dictionary, no self-learning. `mapped`: the given vectors are in one space
+    already. `dictionary`: there are no vectors; the dictionary itself is the lexicon. `aligned`: there are no vectors; a statistical
+    aligner makes the lexicon from the parallel training text. It is an upper bound for lexicons made without parallel text."""
     engine: Literal["own", "vecmap"] = "own"
-    """The program that maps: Crossgap's `own`, or `vecmap`: VecMap's program, from a clone that you have. Of the settings below only
-    `vecmap`, `vecmap_options`, `restarts`, `fallback`, `on_failure`, `max_words` and `device` apply to VecMap's program, and those of the
-    verdict."""
+    """Program that maps the vectors: Crossgap's `own`, or VecMap's program from a clone of yours (`vecmap`). With VecMap, only these
+    settings apply: `vecmap`, `vecmap_options`, `restarts`, `fallback`, `on_failure`, `max_words`, `device` and those of the verdict."""
     vecmap: str | None = None
-    """`engine: vecmap`: the folder of the clone. Without it, the environment variable VECMAP names the folder."""
+    """With `engine: vecmap`: folder of the clone. By default the environment variable VECMAP names it."""
     vecmap_options: str = ""
-    """`engine: vecmap`: more options for its program, such as `--vocabulary_cutoff 1500`, as on its command line."""
+    """With `engine: vecmap`: further command-line options of VecMap's program, such as `--vocabulary_cutoff 1500`."""
     restarts: Natural = 2
-    """Number of further attempts with other seeds if the unsupervised solution is bad."""
+    """Number of further attempts with other seeds if the unsupervised result is bad."""
     fallback: list[Literal["identical", "numerals"]] = field(default_factory=lambda: ["identical", "numerals"])
-    """What to start from if these attempts fail as well, tried in this order."""
+    """What to start from if these attempts also fail, in this order."""
     on_failure: Literal["stop", "warn"] = "stop"
-    """What to do if no attempt is good: `stop` with an error, or write the best one and `warn`."""
+    """What to do if no attempt is good. `stop`: end with an error. `warn`: write the best attempt."""
     max_words: Positive = 200_000
-    """Maximum number of words read from each file; rarer words get no translation."""
+    """Maximum number of words read from each file. Rarer words get no translation."""
     cutoff: Positive = 20_000
-    """The final dictionary is made among this many most frequent words of each language."""
+    """Number of most frequent words per language from which the final dictionary is made."""
     search_cutoff: Positive = 1_500
-    """The stochastic search uses only this many most frequent words. The paper uses 20,000. Fewer are faster, and the rare words of a
-    small corpus have poor vectors that mislead the search (docs/mapping.md)."""
+    """Number of most frequent words that the stochastic search uses. The paper uses 20,000. Fewer are faster, and rare words of a small
+    corpus have poor vectors that mislead the search (docs/mapping.md)."""
     initial_words: Positive = 4_000
-    """Number of most frequent words used for the first dictionary; at most `search_cutoff` of them are."""
+    """Number of most frequent words in the first dictionary; at most `search_cutoff`."""
     csls_neighbours: Positive = 10
     """Number of neighbours (k) in CSLS, cross-domain similarity local scaling (Conneau et al. 2018)."""
     keep_probability: Annotated[float, Limits(gt=0, le=1)] = 0.1
-    """Share of the similarities that is kept in the first iterations; the others are dropped at random."""
+    """Share of the similarities that is kept in the first iterations. The others are dropped at random."""
     keep_growth: Annotated[float, Limits(gt=1)] = 2.0
-    """Factor by which this share grows whenever the objective has stalled."""
+    """Factor by which this share grows when the objective stalls."""
     patience: Positive = 50
-    """The objective has stalled after this many iterations without improvement."""
+    """Number of iterations without improvement after which the objective counts as stalled."""
     threshold: AboveZero = 1e-6
-    """Smallest increase of the objective (mean cosine of the induced pairs) that counts as improvement."""
+    """Smallest increase of the objective that counts as improvement. The objective is the mean cosine of the induced pairs."""
     reweight: NotNegative = 0.5
-    """Exponent of the cross-correlations in the re-weighting (step 4); the dimensions of both sides are multiplied by the result."""
+    """Exponent of the cross-correlations in the re-weighting (step 4). The dimensions of both sides are multiplied by the result."""
     max_iterations: Positive = 5_000
     """Maximum number of iterations."""
     matrix: Literal["auto", "float32", "float16", "blocks"] = "auto"
-    """How the similarity matrix is kept: in memory, in this precision, or not at all (`blocks`: computed again when needed). `auto` takes
+    """How the similarity matrix is stored: in memory in this precision, or not at all (`blocks`: computed again when needed). `auto` takes
     float32 up to 0.5 GB, float16 up to 1 GB, else `blocks`."""
     product: Literal["float32", "bfloat16"] = "float32"
-    """Precision of the matrix product. bfloat16 was slower on every processor that was tried (docs/mapping.md)."""
+    """Precision of the matrix product. bfloat16 was slower on every processor tried (docs/mapping.md)."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where to compute."""
+    """Device for computing; `auto` takes a GPU if there is one."""
 
     @property
     def maps(self) -> bool:

@@ -31,29 +31,29 @@ class Decoding:
     """
 
     beam_size: Positive = 5
-    """Hypotheses that are kept."""
+    """Number of hypotheses in the beam."""
     length_penalty: float = 1.0
-    """Exponent of the length by which a hypothesis' score is divided."""
+    """Exponent of the length in length normalisation. Each hypothesis' score is divided by its length to this power."""
     min_length: Natural = 0
-    """Shortest hypothesis in pieces."""
+    """Minimum length of a hypothesis, in pieces."""
     max_length: Positive = 200
-    """Longest hypothesis in pieces."""
+    """Maximum length of a hypothesis, in pieces."""
     batch_tokens: Positive = 4_096
-    """Source tokens that are decoded at once."""
+    """Source tokens per batch."""
     engine: Annotated[str, Named("engine")] = "ctranslate2"
-    """What decodes. A model of a family that this engine does not know is decoded by one that does, which the log says."""
+    """Program that decodes. If it does not know a model's family, an engine that does decodes instead, and the log says so."""
     engine_settings: dict[str, Any] = field(default_factory=dict)
-    """Settings of the engine's own, of engines that have some (those of plugins)."""
+    """Settings of a plugin's engine, if it has any."""
     compute_type: Literal["auto", "int8", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16", "float32"] = "auto"
-    """CTranslate2's. `auto` is float32 on a CPU and float16 on a GPU that can;
-    int8 is faster on a CPU but moves BLEU by more than many a result (docs/performance.md). Hugging Face's
-    `generate` and models that write at once take float16, bfloat16 and float32, and the others for `auto`."""
+    """Number format of the weights in CTranslate2. `auto` is float32 on a CPU, and float16 on a GPU that supports it. int8 is faster on a
+    CPU, but changes BLEU by more than many an effect (docs/performance.md). Hugging Face's `generate` and non-autoregressive models take
+    float16, bfloat16 and float32; other values count as `auto`."""
     iterations: Natural | None = None
-    """Of a model that writes at once (SGA): how often a text is denoised at most; as it was trained with by default."""
+    """Maximum number of denoising iterations of a non-autoregressive model (SGA). By default the number used in training."""
     alignment_iterations: Positive | None = None
-    """Of one whose alignment is mask-predict's: how often the alignment is guessed; as it was trained with by default."""
+    """Number of times mask-predict guesses the alignment (SGA). By default the number used in training."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where to decode."""
+    """Device for decoding; `auto` takes a GPU if there is one."""
 
 
 def main(

@@ -31,9 +31,9 @@ class Serving:
     """Settings of vLLM."""
 
     gpus: Positive = 1
-    """GPUs among which each layer is split."""
+    """Number of GPUs that each layer is split over."""
     memory: Share = 0.9
-    """The share of a GPU's memory that it takes."""
+    """Share of a GPU's memory that vLLM uses."""
 
 
 @contextlib.contextmanager

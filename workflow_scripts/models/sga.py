@@ -19,41 +19,41 @@ class SGA:
     """Settings of semantic-guided alignment-then-denoising. The defaults are the paper's, as far as it has them."""
 
     prompt_length: Natural = 128
-    """Keys and values of each layer's prompt, in each unit."""
+    """Number of keys and values in each layer's prompt, per unit."""
     denoising: bool = True
-    """Whether there is a third unit, which denoises."""
+    """Whether a third unit denoises the draft."""
     alignment: Literal["ctc", "mask_predict"] = "ctc"
-    """How the second unit writes: `ctc` for translations, `mask_predict` for texts that could be written in many ways."""
+    """How the second unit writes. `ctc`: for translations. `mask_predict`: for texts with many possible answers."""
     upsampling: Positive = 2
-    """Positions for each piece of the source in CTC's alignment; with `mask_predict`, for each piece that the denoiser reads."""
+    """Positions per source piece in CTC's alignment. With `mask_predict`: positions per piece that the denoiser reads."""
     reads: Literal["mask", "source"] = "mask"
-    """What CTC's alignment reads in every position: `<mask>`, as in the paper; or `source`, the source's pieces, each written `upsampling`
-    times in a row."""
+    """What CTC's alignment reads at every position. `mask`: `<mask>`, as in the paper. `source`: the source's pieces, each repeated
+    `upsampling` times."""
     blank: str = "▁"
-    """The piece that stands for CTC's blank. The paper's is `▁`, the beginning of a word alone; targets lose it, which is counted.
-    `<s>` (`[CLS]` in mBERT) is in no target."""
+    """Piece that stands for CTC's blank. The paper uses `▁`, the beginning of a word alone; targets lose this piece, which is counted.
+    `<s>` (`[CLS]` in mBERT) occurs in no target."""
     noise: Literal["paper", "released"] = "paper"
-    """Noise of what the denoiser reads in training. `paper`: positions are deleted or repeated. `released`, as in the published code:
-    every blank gives way to the second best piece, and pieces are replaced by blanks, by random pieces or by others of the sentence."""
+    """Noise of the denoiser's input in training. `paper`: positions are deleted or repeated. `released`, as in the published code: the
+    second best piece replaces each blank. Some pieces become blanks, random pieces or other pieces of the sentence."""
     noise_rate: Share = 0.2
-    """Each row draws its share of noisy positions evenly from 0 to this."""
+    """Maximum share of noisy positions. Each row draws its share evenly between 0 and this."""
     drafts: Positive = 1
-    """The denoiser learns from so many drafts of a row: the alignment's (the paper's T_0), what it makes of this itself (T_1), and so on.
-    The paper writes its loss for T_i; its published code has the first draft alone."""
+    """Number of drafts that the denoiser learns from. The first is the alignment's (the paper's T_0), the second is the denoiser's output
+    for it (T_1), and so on. The paper writes its loss for T_i; its published code uses the first draft alone."""
     guide: Literal["shared", "detached"] = "shared"
-    """Whether the denoiser's loss trains W_K, W_V and the encoding prompt as well, as in the paper. `detached`: the loss of alignment alone
-    does, and the denoiser takes the guide as it is."""
+    """Whether the denoiser's loss also trains W_K, W_V and the encoding prompt. `shared`: yes, as in the paper. `detached`: only the
+    alignment's loss trains them."""
     iterations: Natural = 4
-    """Denoising is repeated until nothing changes, and so often at most."""
+    """Maximum number of denoising iterations. Denoising ends early when nothing changes."""
     alignment_iterations: Positive = 4
-    """With `mask_predict`: how often the alignment is guessed."""
+    """With `mask_predict`: number of times the alignment is guessed."""
     length_classes: Positive = 50
-    """With `mask_predict`: classes of the target's length; the lengths up to the longest training target are divided evenly among them."""
+    """With `mask_predict`: number of length classes. They divide the lengths up to the longest training target evenly."""
     length_from: Literal["mean", "first"] = "mean"
-    """With `mask_predict`: the length is guessed from the mean of the source's last states, or from that of its first piece alone, as in
-    the published code."""
+    """With `mask_predict`: state that the length is guessed from. `mean`: mean of the source's last states. `first`: last state of its
+    first piece, as in the published code."""
     label_smoothing: ShareBelowOne = 0.0
-    """With `mask_predict`: mass that is spread over the vocabulary when pieces are guessed in training. CTC's losses have none."""
+    """With `mask_predict`: label smoothing, the probability mass spread over the vocabulary in training. CTC's losses have none."""
 
     def longest_source(self, positions: int) -> int:
         """The longest source, in pieces, for a model that reads rows of so many: CTC's alignment of it must have room."""

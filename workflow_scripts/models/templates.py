@@ -30,25 +30,25 @@ FILE = "templates.json"
 
 @dataclass
 class Templates:
-    """How a model is asked: a decoder, or with a prefix one of T5's kin. Other models have tags of languages, and read none of this.
-    Places for `{source}`, `{source_language}` and `{target_language}`, the English names of the languages."""
+    """How a decoder, or a model like T5, is prompted. Other models have language tags and ignore these settings. A prompt has places
+    for `{source}`, and for `{source_language}` and `{target_language}`, the English names of the languages."""
 
     task: str = ""
-    """What stands around the source. By default the task's own: of translation `{source_language}: {source}`, and in a new line
-    `{target_language}:`."""
+    """Prompt around the source. The task gives the default. For translation it is `{source_language}: {source}`, then `{target_language}:`
+    on a new line."""
     restore: str = "Mixed {target_language}: {source}\n{target_language}:"
-    """The same for a sentence that is restored; both names are of its language."""
+    """Prompt around a sentence to restore. Both language names are that of the sentence."""
     mask: str = "___"
-    """What stands in the place of a mask."""
+    """Text that stands for a mask."""
     chat: bool = False
-    """Whether all this is the user's turn in the model's own chat template."""
+    """Whether the prompt is the user's turn in the model's own chat template."""
     examples: list[tuple[str, str]] = field(default_factory=list)
-    """Sources and answers that stand before the source; an arm with `shots` draws them from the training text."""
+    """Pairs of source and answer shown before the source. An arm with `shots` draws them from the training text."""
 
     prefix: str = ""
-    """What T5's kin read before a source, such as `translate {source_language} to {target_language}: `. Nothing by default."""
+    """Text before each source for models like T5, such as `translate {source_language} to {target_language}: `. Empty by default."""
     restore_prefix: str = ""
-    """The same before a sentence that is restored; both names are of its language."""
+    """Text before each sentence to restore, for models like T5. Both language names are that of the sentence."""
 
     @property
     def texts(self) -> tuple[str, ...]:

@@ -39,16 +39,16 @@ from workflow_scripts.text.words import BREAK, count_words
 
 @dataclass
 class CodeSwitch:
-    """Settings of the code-switched text."""
+    """Settings of code-switching noise."""
 
     noise: Noise = field(default_factory=Noise)
-    """How many words are replaced, and in spans of what length."""
+    """Share of words to replace, and length of the spans."""
     capitals: Literal["own", "copied"] = "own"
-    """How replacements are capitalised: with the capitals that they mostly have in the text of their own language (*Datei*, *PDF*), or
-    with those of the words that they replace. Those in the place of a word that is not capitalised as usual, such as the first of a
-    sentence, take over its capitals in any case, and so do all of a language that has no text of its own."""
+    """Capitals of replacing words. `own`: as the text of their own language mostly writes them (*Datei*, *PDF*). `copied`: as the replaced
+    word. If the replaced word is not written as usual, for example at the start of a sentence, its capitals are always copied. So are
+    those of a language without text."""
     frequency_bin: Annotated[int, Limits(ge=2)] = 50
-    """For the control `random`: number of words of similar frequency among which candidates are permuted."""
+    """For the control `random`: number of words of similar frequency among which candidates are exchanged."""
 
 
 def main(

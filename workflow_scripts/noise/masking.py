@@ -20,15 +20,15 @@ class Masking:
     """Settings of BERT's masks."""
 
     rate: Share = 0.15
-    """Share of a row's pieces that are to be guessed; one at least."""
+    """Share of a row's pieces that the model predicts; at least one piece."""
     masked: Share = 0.8
-    """Share of these that are read as `<mask>`."""
+    """Share of the predicted pieces that become `<mask>`."""
     replaced: Share = 0.1
-    """Share of these that are read as another piece, drawn from the vocabulary; the others stay as they are."""
+    """Share of the predicted pieces that become another piece, drawn from the vocabulary. The rest stay unchanged."""
     unit: Literal["piece", "word", "span"] = "piece"
-    """What is guessed together: single pieces, all pieces of a word, or spans of words, whose length is drawn from a geometric
-    distribution (0.2, at most 10 words, as in SpanBERT). The fate of a span (`masked`, `replaced`) is that of all its pieces. A word of
-    more pieces than `rate` allows stays whole to read, as in BERT; of a row of such words alone a part of one is guessed."""
+    """What is masked together: single pieces, all pieces of a word, or spans of words. Span lengths follow a geometric distribution (0.2,
+    at most 10 words, as in SpanBERT). All pieces of a span are treated alike (`masked`, `replaced`). A word with more pieces than `rate`
+    allows stays whole, as in BERT. If a row has only such words, a part of one is masked."""
 
 
 _ENDS, _LONGEST = 0.2, 10

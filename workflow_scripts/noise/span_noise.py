@@ -28,7 +28,7 @@ class Noise:
     rate: Share = 0.35
     """Share of the words that are replaced or masked."""
     poisson_lambda: Annotated[float, Limits(ge=0.5)] = 3.5
-    """Mean of the Poisson distribution of span lengths, in words. A length of zero is drawn again."""
+    """Mean of the Poisson distribution of span lengths, in words. Lengths of zero are drawn again."""
 
 
 SINGLE = 0.0

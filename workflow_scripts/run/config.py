@@ -137,7 +137,7 @@ def _find_data(config: Config) -> None:
                 source.columns = columns_of(config.data[source.data]) or source.columns
 
 
-LIKE = "The name of another definition in {}, which has the settings that are not given here."
+LIKE = "Name of another definition in {}. Settings not given here are copied from it."
 
 
 def schema() -> dict[str, Any]:
@@ -152,14 +152,15 @@ def schema() -> dict[str, Any]:
         if task.grid and not (kind := properties[task.grid]["$ref"].rpartition("/")[2]).endswith("Grid"):
             made["$defs"].setdefault(f"{kind}Grid", lists := _with_lists(made["$defs"][kind]))
             if task.length == "epochs":
-                often = "How often all examples are seen, of which one is chosen; without a grid the arms say it."
+                often = "Numbers of passes over all examples, of which one is chosen. Without a grid the arms have the number."
                 lists["properties"]["epochs"] = {"description": often, "type": "array", "items": {"type": "integer"}}
             properties[task.grid]["$ref"] = f"#/$defs/{kind}Grid"
         if "anyOf" not in (numbers := properties["published"]):
             about = {key: numbers.pop(key) for key in ("title", "description", "default") if key in numbers}
             properties["published"] = {**about, "anyOf": [numbers, {"type": "string"}]}
     each = {
-        "description": "One definition for each combination of these values, which replace their names in braces in all that stands here.",
+        "description": "Lists of values by name. Each combination makes a definition, in which the values replace their names in braces. "
+        "A list gives the combinations themselves.",
         "anyOf": [
             {"type": "object", "additionalProperties": {"type": "array", "minItems": 1}},
             {"type": "array", "items": {"type": "object"}, "minItems": 1},

@@ -37,23 +37,24 @@ class Answering(HeadSettings):
     """Settings of finetuning. Batch size, learning rate, lengths and stride are XTREME's for mBERT and XLM-R."""
 
     batch_size: Positive = 32
-    """Windows per update: questions, each with a part of its passage."""
+    """Windows per update. A window is a question with a part of its passage."""
     learning_rate: AboveZero = 3e-5
-    """Peak of the learning rate."""
+    """Peak learning rate."""
     max_length: Annotated[int, Limits(ge=8)] = 384
-    """Pieces of a window, those of the question included."""
+    """Maximum number of pieces in a window, including the question."""
     stride: Positive = 128
-    """Of passages that are longer than a window: after how many pieces the next window begins."""
+    """Number of pieces between the starts of two windows of a long passage."""
     longest_question: Positive = 64
-    """Longer questions are cut to so many pieces."""
+    """Maximum number of pieces of a question. Longer ones are cut."""
     longest_answer: Positive = 30
-    """Answers of the model have at most so many pieces."""
+    """Maximum number of pieces of a predicted answer."""
     metric: Metric = "f1"
-    """The score that stands for the others: F1 of words or exact match (`em`), as SQuAD counts it, or, with `_mlqa`, as MLQA does."""
+    """Main score, which chooses checkpoints. `f1` is F1 of words and `em` exact match, as in SQuAD; with `_mlqa` as in MLQA."""
     choose_by: Literal["score", "loss"] = "score"
-    """What early stopping and the choice of the checkpoint go by, on the dev set."""
+    """Dev result that early stopping and the choice of the checkpoint use."""
     parts: Literal["both", "encoder"] = "both"
-    """Of a model with a decoder: whether answers are marked by the decoder's states, or by the encoder's, without a decoder."""
+    """For a model with a decoder: `both` marks answers from the decoder's states; `encoder` marks them from the encoder's states, without
+    a decoder."""
 
 
 # ---------------------------------------------------------------------------------------------

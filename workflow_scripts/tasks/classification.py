@@ -32,9 +32,9 @@ class Classification(TextHeadSettings):
     """Settings of finetuning. The defaults are the paper's, where it names them."""
 
     choose_by: Literal["accuracy", "loss"] = "accuracy"
-    """What early stopping and the choice of the checkpoint go by, on the dev set."""
+    """Dev result that early stopping and the choice of the checkpoint use."""
     switch_while_finetuning: bool = False
-    """Switch words of the finetuning text as well, anew in each epoch, with the experiment's `codeswitch` and `lexicon`."""
+    """Whether words of the finetuning text are switched too, anew in each epoch, with the experiment's `codeswitch` and `lexicon`."""
 
 
 def predictions(network: Any, reader: Any, parts: list[Part], precision: str, about: About) -> list[Answered]:

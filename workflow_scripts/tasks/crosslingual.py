@@ -48,12 +48,13 @@ class CrossLingual(Experiment):
     """A text in one language, test sets in that and others, and a backbone."""
 
     lexicon: str | None = None
-    """Name of a lexicon for a pretext phase: of given dictionaries (`mapping.mode: dictionary`), or learnt from a `corpus` of its own."""
+    """Name of the lexicon for a pretext phase. It comes from given dictionaries (`mapping.mode: dictionary`) or is learnt from a `corpus`
+    of its own."""
     into: list[str] | None = None
-    """Languages that words are switched into; those of the test sets by default."""
+    """Languages of the replacing words; by default those of the test sets."""
     restore: Literal["texts", "pairs"] = "texts"
-    """What a row of the pretext task is: a text, in which spans of words are switched; or, as in the authors' published code of XNLI, the
-    two texts of a pair as one, with `</s>` between them, in which single words are switched, each text into a language of its own."""
+    """A row of the pretext phase. `texts`: one text, in which spans of words are switched. `pairs`: both texts of a pair with `</s>`
+    between them, as in the published code of XNLI. Single words are switched, each text into another language."""
 
 
 @dataclass(kw_only=True)
@@ -61,15 +62,15 @@ class Finetuned(CrossLingual):
     """What the settings have of tasks for which a head is finetuned: a choice from a grid, and what early stopping goes by."""
 
     grid: dict[str, list[Any]] = field(default_factory=dict)
-    """The lists in the settings of finetuning, with `epochs`, which the arms have otherwise: every arm is finetuned with each
-    combination of their values, and chooses one on the dev set."""
+    """Lists of values for finetuning settings, including `epochs`. Every arm is finetuned with each combination, and the best on the dev
+    set is chosen."""
     choice: Choice = field(default_factory=lambda: Choice(by="dev_score"))
-    """What the choice goes by."""
+    """What chooses the best combination of a grid."""
     metrics: list[Annotated[str, Named("label_metric")]] = field(default_factory=list)
-    """Metrics of plugins that are measured and tested besides the scores of the task."""
+    """Metrics of plugins that are measured and tested beside the task's own scores."""
     select_on: Literal["source", "all"] = "source"
-    """Whose dev text early stopping and the choice from a grid go by: that in the language of the text, or the mean over that and all of
-    the text's `more_dev`."""
+    """Dev text for early stopping and for the choice from a grid. `source`: that in the language of the training text. `all`: the mean
+    over that and all `more_dev`."""
 
 
 CrossLingualPlan = Plan[CrossLingual, Labelled]

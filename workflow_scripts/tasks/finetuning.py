@@ -35,15 +35,15 @@ class FinetuneSettings:
     """What one call of `finetune` is told in all tasks."""
 
     language: str
-    """The language of the text."""
+    """Language of the text."""
     epochs: Positive
-    """How often all examples are seen."""
+    """Number of passes over all examples."""
     more_train: list[str] = field(default_factory=list)
-    """The languages of the further training tables, such as translations of the first."""
+    """Languages of the further training tables, such as translations of the first."""
     more_dev: list[str] = field(default_factory=list)
-    """The languages of the further dev sets; a look is then the mean over the languages."""
+    """Languages of the further dev sets. A dev result is then the mean over all languages."""
     codeswitch: CodeSwitch | None = None
-    """How words of the first table are switched, anew in each epoch; None are by default."""
+    """Noise that switches words of the first table, anew in each epoch; by default none."""
 
     @property
     def train_languages(self) -> tuple[str, ...]:

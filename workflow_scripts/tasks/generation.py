@@ -43,24 +43,26 @@ from workflow_scripts.training.choice import Choice
 
 @dataclass(kw_only=True)
 class Generation(CrossLingual):
-    """Texts with target texts, test sets in the same and in other languages, and a backbone that writes text."""
+    """Text generation: texts with targets, test sets in the same and in other languages, and a backbone that writes."""
 
     task: Literal["questions", "titles", "stories"]
-    """What is written: questions of passages or sentences, titles of articles, stories of their titles or first pages."""
+    """What the model writes: questions on passages or sentences, titles of articles, or stories from titles or first pages."""
     grid: dict[str, list[Any]] = field(default_factory=dict)
-    """The lists of `training`: every arm is trained with each combination of their values, and chooses one on the dev set."""
+    """Lists of values for `training`. Every arm is trained with each combination, and the best on the dev set is chosen."""
     choice: Choice = field(default_factory=Choice)
-    """What the choice goes by."""
+    """What chooses the best combination of a grid."""
     decoding: Decoding = field(default_factory=Decoding)
-    """Beam search."""
+    """Settings of beam search."""
     templates: Templates = field(default_factory=Templates)
-    """How a decoder is asked, of backbones without an encoder."""
+    """How a decoder-only backbone is prompted."""
     scores: Scores = field(default_factory=Scores)
-    """Metrics and significance. The metrics of these tasks are BLEU, ROUGE-L and METEOR by default, BLEU of lower-cased text as well."""
+    """Metrics and significance. By default BLEU, also of lower-cased text, ROUGE-L and METEOR."""
     speed: Speed | None = None
-    """How fast the arms write the first test set, and how good that is; `{}` measures it with its defaults, by itself on the machine."""
+    """Speed and quality of the arms on the first test set. `{}` measures them with defaults. No other job runs on the machine
+    meanwhile."""
     sga: SGA = field(default_factory=SGA)
-    """Arms whose `generator` writes at once. These texts could be written in many ways, so `alignment` is mask_predict by default."""
+    """For arms with a non-autoregressive `generator`. These texts have many possible answers, so `alignment` is mask_predict by
+    default."""
 
 
 GenerationPlan = Plan[Generation, Labelled]

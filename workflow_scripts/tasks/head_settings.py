@@ -13,32 +13,33 @@ class HeadSettings:
     batch_size: Positive = 128
     """Examples per update."""
     micro_batch: Positive | None = None
-    """Examples that go through the device at once; smaller ones add up to an update. All at once by default."""
+    """Examples per forward and backward pass. Gradients of several passes add up to one update. By default, all examples of an update go
+    through at once."""
     learning_rate: AboveZero = 5e-6
-    """Peak of the learning rate."""
+    """Peak learning rate."""
     warmup: ShareBelowOne = 0.1
-    """Share of the updates with linear warm-up; then linear decay."""
+    """Share of the updates with linear warm-up. Linear decay follows."""
     dropout: ShareBelowOne = 0.1
     """Dropout of residuals, embeddings and the head."""
     attention_dropout: ShareBelowOne = 0.1
     """Dropout of attention weights."""
     weight_decay: NotNegative = 0.0
-    """Decoupled weight decay."""
+    """Decoupled weight decay, as in AdamW."""
     max_grad_norm: NotNegative = 1.0
-    """Clip gradients to this norm; 0 is off."""
+    """Gradients are clipped to this norm; 0 turns clipping off."""
     max_length: Annotated[int, Limits(ge=8)] = 128
-    """Longer examples are cut to so many pieces, of a pair the longer text first; sentences of tagged words are cut into several."""
+    """Maximum number of pieces of an example. Longer ones are cut, in a pair the longer text first. Sentences with tagged words are
+    divided into several."""
     examples: Positive | None = None
-    """Finetune on so many examples only, chosen at random once for all seeds; of each translation of the text on as many. All by
-    default."""
+    """Number of training examples, drawn at random once for all seeds; by default all. Each translation of the text gives as many."""
     looks: Positive = 1
-    """Looks at the dev set in an epoch, fewer where it has only a few updates; each writes a checkpoint."""
+    """Dev evaluations per epoch, fewer if an epoch has only a few updates. Each writes a checkpoint."""
     patience: Natural = 3
-    """End when so many looks in a row brought nothing better; 0 never does."""
+    """Training ends after this many dev evaluations without improvement; 0 turns early stopping off."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """`auto` is bfloat16 on a GPU that has it, of weights that are kept in float32; float32 on a CPU."""
+    """Precision of computing. `auto`: bfloat16 with float32 weights on a GPU that supports it, else float32."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where to compute."""
+    """Device for training; `auto` takes a GPU if there is one."""
 
 
 @dataclass
@@ -46,6 +47,7 @@ class TextHeadSettings(HeadSettings):
     """Settings of finetuning for tasks whose head reads a text, or a pair of texts, as a whole."""
 
     parts: Literal["both", "encoder"] = "both"
-    """Of a model with a decoder: whether the head reads the decoder's last state, or is XLM-R's on the encoder's states."""
+    """For a model with a decoder: `both` lets the head read the decoder's last state; `encoder` puts XLM-R's head on the encoder's
+    states."""
     reads: Literal["tag", "mean"] = "tag"
-    """`parts: encoder`: which state the head reads, that of the language's tag or the mean of all."""
+    """With `parts: encoder`: state that the head reads, that of the language's tag or the mean of all."""

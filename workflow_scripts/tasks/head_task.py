@@ -167,10 +167,10 @@ def head_task(
     told.append((key, settings, field(default_factory=settings)))
     in_words = {"shots": (int | None, None), "verbaliser": (Verbaliser | None, None)} if asked else {}
     others = [(each, kind, field(default=default)) for each, (kind, default) in {**(more_told or {}), **in_words}.items()]
-    task: Any = Annotated[Literal[name], Field(description="What is finetuned for.")]
+    task: Any = Annotated[Literal[name], Field(description="Task of the experiment.")]
     tests: Any = Annotated[Significance, Field(description="Tests of significance.")]
-    head: Any = Annotated[settings, Field(description="Settings of finetuning; the epochs stand in the arms.")]
-    words: Any = Annotated[Verbaliser, Field(description="How arms that train nothing ask a decoder for a label.")]
+    head: Any = Annotated[settings, Field(description="Settings of finetuning. The number of epochs stands in the arms.")]
+    words: Any = Annotated[Verbaliser, Field(description="How a decoder is asked for labels in arms without training.")]
     experiment = make_dataclass(
         f"{called}Experiment",
         [

@@ -44,14 +44,15 @@ class Labelling(HeadSettings):
     batch_size: Positive = 32
     """Sentences per update."""
     learning_rate: AboveZero = 2e-5
-    """Peak of the learning rate."""
+    """Peak learning rate."""
     metric: Literal["auto", "accuracy", "f1"] = "auto"
-    """The score that stands for the others: F1 of spans where tags mark spans, else accuracy of tags. XTREME's score of parts of
-    speech is `f1`."""
+    """Main score, which chooses checkpoints. `auto`: F1 of spans if tags mark spans, else accuracy of tags. XTREME uses `f1` for parts of
+    speech."""
     choose_by: Literal["score", "loss"] = "score"
-    """What early stopping and the choice of the checkpoint go by, on the dev set."""
+    """Dev result that early stopping and the choice of the checkpoint use."""
     parts: Literal["both", "encoder"] = "both"
-    """Of a model with a decoder: whether tags are read off the decoder's states, or off the encoder's, without a decoder."""
+    """For a model with a decoder: `both` reads tags from the decoder's states; `encoder` reads them from the encoder's states, without a
+    decoder."""
 
 
 # ---------------------------------------------------------------------------------------------

@@ -24,27 +24,27 @@ Both = tuple[nearest.Top, nearest.Top]
 
 @dataclass
 class Retrieval:
-    """What a sentence's vector is, and how neighbours are ranked."""
+    """How sentences become vectors, and how neighbours are ranked."""
 
     part: Side = "encoder"
-    """The part of a model whose states are taken; an encoder alone has but one."""
+    """Half of the model whose states are used. An encoder-only model has just one."""
     layer: int = -1
-    """The layer; 0 is the embeddings, −1 the last layer. One in the middle is often better than the last."""
+    """Layer whose states are used; 0 is the embeddings, −1 the last layer. A middle layer is often better than the last."""
     layers: list[int] = field(default_factory=list)
-    """More layers to be measured in the same pass. Their vectors are in memory all together, so this is for test sets of some
-    thousand sentences."""
+    """Further layers to measure in the same pass. All their vectors are in memory together, so test sets should have at most some thousand
+    sentences."""
     pooling: Pooling = "mean"
-    """What is made of the states of a sentence's pieces: their mean, the mean without special tokens (`text`), the state of the
-    first piece, or of the last."""
+    """How the states of a sentence become one vector. `mean`: mean of all. `text`: mean without special tokens. `first`, `last`: the state
+    of that piece."""
     score: Literal["cosine", "margin"] = "margin"
-    """What neighbours are ranked by: cosine, or the ratio margin of Artetxe and Schwenk (2019). With gold pairs, also what the
-    threshold is on."""
+    """Score that ranks neighbours: cosine, or the ratio margin of Artetxe and Schwenk (2019). With gold pairs, the threshold is on this
+    score too."""
     k: Positive = 4
-    """Nearest neighbours that the margin looks at, and that are candidates."""
+    """Number of nearest neighbours that are candidates and that the margin uses."""
     batch_tokens: Positive = 8192
-    """Tokens that go through the model at once."""
+    """Tokens per forward pass. Affects only time and memory."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where to compute."""
+    """Device for computing; `auto` takes a GPU if there is one."""
 
 
 def chosen_layers(depth: int, settings: Retrieval) -> list[int]:

@@ -70,7 +70,7 @@ class OwnHead(TextHeadSettings):
     """Settings of finetuning that the tasks of plugins share."""
 
     choose_by: Literal["score", "loss"] = "score"
-    """What early stopping and the choice of the checkpoint go by, on the dev set."""
+    """Dev result that early stopping and the choice of the checkpoint use."""
 
 
 def task(

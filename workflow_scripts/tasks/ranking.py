@@ -42,16 +42,16 @@ class Ranking(TextHeadSettings):
     batch_size: Positive = 32
     """Pairs of query and document per update."""
     learning_rate: AboveZero = 2e-5
-    """Peak of the learning rate."""
+    """Peak learning rate."""
     loss: Literal["grades", "regression"] = "grades"
-    """`grades`: the grade is classified, and the score is the expected grade. `regression`: the score is the head's output, by the
-    squared error."""
+    """What the head learns. `grades`: it classifies the grade; the score is the expected grade. `regression`: it predicts the score with
+    the squared error."""
     metric: Literal["ndcg", "ndcg_10", "mrr"] = "ndcg"
-    """The score that stands for the others; XGLUE's is `ndcg`."""
+    """Main score, which chooses checkpoints. XGLUE uses `ndcg`."""
     relevant: AboveZero = 1.0
-    """The least grade of a relevant document, for MRR."""
+    """Smallest grade of a relevant document, for MRR."""
     choose_by: Literal["score", "loss"] = "score"
-    """What early stopping and the choice of the checkpoint go by, on the dev set."""
+    """Dev result that early stopping and the choice of the checkpoint use."""
 
 
 def problems(plan: Plan) -> Iterator[str]:

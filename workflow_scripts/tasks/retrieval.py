@@ -46,11 +46,11 @@ class RetrievalExperiment(AnyExperiment):
     """Retrieval of translations by the states of models, without training."""
 
     task: Literal["retrieval"]
-    """What is measured."""
+    """Task of the experiment."""
     models: dict[str, NamedModel]
-    """Models by name; the first is the baseline that the others are compared with. They take the place of the run's arms."""
+    """Models by name, in place of the run's arms. The first is the baseline for all comparisons."""
     retrieval: Retrieval = field(default_factory=Retrieval)
-    """Vectors and neighbours."""
+    """Settings of sentence vectors and of the ranking of neighbours."""
     scores: Significance = field(default_factory=Significance)
     """Tests of significance."""
 

@@ -47,36 +47,36 @@ class Translation(Experiment):
     """A parallel corpus in one direction, with a backbone."""
 
     source: str
-    """Language that is translated from, or that the documents are in."""
+    """Source language, or language of the documents."""
     target: str
-    """Language that is translated into, or that the summaries are in."""
+    """Target language, or language of the summaries."""
     lexicon: str | None = None
-    """Name of a lexicon. Only arms that switch words need one."""
+    """Name of a lexicon. Only arms that switch words need it."""
     together_with: list[str] = field(default_factory=list)
-    """Names of more corpora, from other languages into the same target, whose training pairs are learnt together with these: one model for
-    many source languages. Dev and test sets are the experiment's own; `run.zero_shot` tests on those of other experiments."""
+    """Names of further corpora with other source languages and the same target. One model learns from all their training pairs together.
+    Dev and test sets are the experiment's own; `run.zero_shot` tests on those of other experiments."""
     task: Literal["translation", "summarisation"] = "translation"
-    """What is learnt. Summarisation needs a corpus with `documents`; ROUGE takes BLEU's place then."""
+    """What the model learns. `summarisation` needs a corpus with `documents`, and ROUGE replaces BLEU."""
     grid: dict[str, list[Any]] = field(default_factory=dict)
-    """The lists of `training`: every arm is trained with each combination of their values, and chooses one on the dev set."""
+    """Lists of values for `training`. Every arm is trained with each combination, and the best on the dev set is chosen."""
     choice: Choice = field(default_factory=Choice)
-    """What the choice goes by."""
+    """What chooses the best combination of a grid."""
     decoding: Decoding = field(default_factory=Decoding)
-    """Beam search."""
+    """Settings of beam search."""
     templates: Templates = field(default_factory=Templates)
-    """How a decoder is asked, of backbones without an encoder."""
+    """How a decoder-only backbone is prompted."""
     scores: Scores = field(default_factory=Scores)
     """Metrics and significance."""
     comet: Comet | None = None
-    """COMET, in an environment of its own; `{}` measures it with its defaults."""
+    """COMET, in its own environment. `{}` measures it with defaults."""
     speed: Speed | None = None
-    """How fast the arms write, and how good that is; `{}` measures it with its defaults, by itself on the machine."""
+    """Speed and quality of the arms. `{}` measures them with defaults. No other job runs on the machine meanwhile."""
     word_accuracy: WordAccuracy = field(default_factory=WordAccuracy)
-    """Word accuracy by frequency."""
+    """Word accuracy by frequency in the training text."""
     representation: Representation = field(default_factory=Representation)
-    """Distances."""
+    """Distances between languages in the encoder's states."""
     sga: SGA = field(default_factory=SGA)
-    """Arms whose `generator` writes at once: prompts, alignment and denoising."""
+    """For arms with a non-autoregressive `generator`: prompts, alignment and denoising."""
 
 
 TranslationPlan = Plan[Translation, Corpus]

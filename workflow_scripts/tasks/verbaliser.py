@@ -40,16 +40,16 @@ _OF_TEXTS, _OF_PAIRS = "{text}\nLabel:", "{text}\n{pair}\nLabel:"
 
 @dataclass
 class Verbaliser:
-    """How a decoder is asked for a label in an arm that trains nothing."""
+    """How a decoder is asked for a label in an arm without training."""
 
     template: str = ""
-    """What stands before the label. Places for `{text}`, `{pair}`, the second text of a pair, and `{language}`, the English name of their
-    language. By default the text, or both in a line each, and in a new line `Label:`."""
+    """Text before the label, with places for `{text}`, `{pair}` (the second text of a pair) and `{language}` (the language's English
+    name). By default the text or both texts, a line each, then `Label:` on a new line."""
     words: dict[str, str] = field(default_factory=dict)
-    """Label → the words that stand for it; labels that are not named stand for themselves."""
+    """Label → words that stand for it. Labels not listed stand for themselves."""
     normalised: Literal["none", "bytes", "pieces", "prior"] = "none"
-    """What becomes of the sum of the log probabilities. `bytes` and `pieces`: it is divided by the number of bytes or pieces of the words,
-    as it is the lower the longer they are. `prior`: what the words have behind the template without a text is taken off."""
+    """How the sum of log probabilities is normalised, since it falls with length. `bytes`, `pieces`: divided by their number in the words.
+    `prior`: minus the words' value after the template without a text."""
     chat: bool = False
     """Whether the template is the user's turn in the model's own chat template."""
 

@@ -48,46 +48,46 @@ class Debian:
     """LibreOffice's manual in two languages, from Debian's packages."""
 
     packages: dict[str, str]
-    """Language → package, e.g. {en: libreoffice-help-en-us, de: libreoffice-help-de}; the columns are in this order."""
+    """Language → package, such as {en: libreoffice-help-en-us, de: libreoffice-help-de}. Columns have this order."""
     suite: str = "bookworm"
-    """Debian's release; bookworm has the manual of LibreOffice 7.4."""
+    """Debian release; bookworm has the manual of LibreOffice 7.4."""
     mirror: str = "https://deb.debian.org/debian"
-    """Address of the mirror. https://snapshot.debian.org/archive/debian/<time> has the packages of a given day. The environment variable
+    """URL of the mirror. https://snapshot.debian.org/archive/debian/<time> has the packages of a given day. The environment variable
     `CROSSGAP_DEBIAN_MIRROR` overrides this setting."""
 
 
 @dataclass
 class Data:
-    """A piece of data: where it comes from, and what it is turned into. Exactly one origin is given."""
+    """Data to acquire: its origin, exactly one, and how it is read."""
 
     url: str | dict[str, str] | None = None
-    """Address of a file to download; or language → address, if each side of a parallel text has a file of its own."""
+    """URL of a file to download. For parallel text in two files: language → URL."""
     sha256: str | dict[str, str] | None = None
-    """SHA-256 of the downloaded file, or language → SHA-256. For the other origins: SHA-256 of the resulting file (optional)."""
+    """SHA-256 of the downloaded file, or language → SHA-256. For other origins it is that of the resulting file, and optional."""
     member: str | list[str] | dict[str, str | list[str]] | None = None
-    """Name of a file in the archive (.tar.*, .tgz, .zip), a list of files to concatenate, or language → file or files. A name may have the
-    wildcards of a shell; all files that match are then concatenated in the order of their names."""
+    """File in the archive (.tar.*, .tgz, .zip), a list of files to concatenate, or language → file or files. Names may have shell
+    wildcards; all matching files are concatenated in order of name."""
     lines: Positive | None = None
-    """Download only so many lines from the start of `url` (plain, .gz or .xz); `sha256` is then the checksum of these lines."""
+    """Number of lines to download from the start of `url` (plain, .gz or .xz). `sha256` is then that of these lines."""
     mtdata: str | None = None
-    """The id of a dataset in mtdata, e.g. Statmt-europarl-9-lit-eng; `languages` must be in the same order."""
+    """Id of a dataset in mtdata, such as Statmt-europarl-9-lit-eng. `languages` must have the same order."""
     huggingface: HuggingFace | None = None
-    """A dataset of the Hugging Face hub."""
+    """A dataset on the Hugging Face hub."""
     sacrebleu: str | None = None
-    """The name of a test set in sacreBLEU, e.g. wmt19; `languages` are source and target."""
+    """Name of a test set in sacreBLEU, such as wmt19. `languages` are source and target."""
     debian: Debian | None = None
-    """LibreOffice's manual in two languages."""
+    """LibreOffice's manual in two languages, from Debian packages."""
     join: list[str] = field(default_factory=list)
     """Names of other data with the same `languages`, to be concatenated."""
     languages: tuple[str, str] | None = None
-    """The two languages of parallel text."""
+    """Both languages of parallel text."""
     columns: dict[str, int | str] = field(default_factory=dict)
-    """Language → column number of a TSV file, key of JSON lines or code of the language in a file that names its languages, and `document`,
-    as in a corpus. By default the first two columns, in the order of `languages`."""
+    """Language → column number of a TSV file, key of JSON lines, or language code in files that name their languages. `document` is
+    allowed too, as in a corpus. By default the first two columns, in the order of `languages`."""
     licence: str = ""
-    """Licence of the data; shown in the report."""
+    """Licence of the data, shown in the report."""
     citation: str = ""
-    """Publication to cite for the data; shown in the report."""
+    """Publication to cite for the data, shown in the report."""
 
 
 ORIGINS = ("url", "mtdata", "huggingface", "sacrebleu", "debian", "join")

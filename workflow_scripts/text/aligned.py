@@ -25,24 +25,24 @@ from workflow_scripts.text.parallel import clean_text
 
 @dataclass
 class AlignedSource:
-    """Where the two sides of a test set come from, and what tells which sentences are translations."""
+    """Files of both sides of a test set, and which sentences are translations."""
 
     languages: tuple[str, str]
-    """The language of the sentences that are looked up, and that of those among which their translations are looked for."""
+    """Language of the query sentences, and language of the sentences to search."""
     files: dict[str, str] = field(default_factory=dict)
-    """Language → file with a sentence a line, with `gold` an id, a tab and a sentence."""
+    """Language → file with one sentence per line. With `gold`, each line has an id, a tab and a sentence."""
     file: str | None = None
-    """Instead, a TSV file whose lines have both sides."""
+    """TSV file whose lines have both sides, instead of `files`."""
     columns: dict[str, int | str] = field(default_factory=dict)
-    """Language → column of `file` (from 1, as in `cut -f`), or its name in the header."""
+    """Language → column of `file`: its number (from 1, as in `cut -f`) or its name in the header."""
     header: bool = False
-    """The first line of `file` names the columns."""
+    """Whether the first line of `file` names the columns."""
     quoted: bool = False
-    """`file` was written by a spreadsheet or by Python's `csv`: cells may stand in quotation marks, and those inside are doubled."""
+    """Whether `file` comes from a spreadsheet or Python's `csv`: cells may be quoted, and quotation marks inside are doubled."""
     order: str | None = None
-    """A file with the number of the translation, from 0, for each sentence that is looked up (XTREME's Tatoeba)."""
+    """File with the number of the translation, from 0, for each query sentence (XTREME's Tatoeba)."""
     gold: str | None = None
-    """A file of pairs of ids that are translations, separated by a tab (BUCC); all others have none."""
+    """File of id pairs that are translations, separated by a tab (BUCC). All other sentences have no translation."""
 
     def paths(self) -> list[str]:
         """The files that this source names."""
@@ -62,12 +62,12 @@ class AlignedSource:
 
 @dataclass
 class Aligned:
-    """Sentences whose translations are looked for."""
+    """Sentences for retrieval, whose translations are searched."""
 
     test: dict[str, AlignedSource]
-    """Test sets by name, all of them with `gold` or none."""
+    """Test sets by name. All have `gold`, or none."""
     dev: dict[str, AlignedSource] = field(default_factory=dict)
-    """By the name of a test set with `gold`: text of the same kind, on which the threshold is chosen from which on pairs are mined."""
+    """Dev text for a test set with `gold`, by its name. It sets the score threshold above which pairs count as translations."""
 
     def parts(self) -> dict[str, AlignedSource]:
         """The test sets, and the dev text of each, by their names below the folder of this text."""

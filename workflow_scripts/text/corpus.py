@@ -42,7 +42,7 @@ class Corpus:
     """A parallel corpus: its files, and which pairs are kept."""
 
     languages: tuple[str, str]
-    """The two languages. Their order is that in the folder's name, e.g. `help.de-en`."""
+    """Both languages. Their order is that in the folder's name, such as `help.de-en`."""
     train: Source
     """Training text."""
     dev: Source
@@ -50,19 +50,19 @@ class Corpus:
     test: dict[str, Source]
     """Test sets by name."""
     documents: Documents | None = None
-    """For summarisation: pairs are documents and their summaries. `max_words`, `max_ratio` and `held_out_min_words` then have no effect."""
+    """For summarisation: pairs are documents and summaries. `max_words`, `max_ratio` and `held_out_min_words` then have no effect."""
     max_words: Positive = 200
-    """Pairs with a side of more words are removed."""
+    """Maximum number of words per side. Pairs with a longer side are removed."""
     max_ratio: Annotated[float, Limits(ge=1)] = 3.0
-    """Pairs are removed if one side has more than this many times the words of the other, and more than 5 words more."""
+    """Maximum ratio of the word counts of both sides. Longer sides are removed only if they have more than 5 words more."""
     lowercase: bool = False
-    """Lower-case all text, as many papers do with IWSLT14."""
+    """Whether all text is lower-cased, as many papers do with IWSLT14."""
     deduplicate: bool = True
-    """Remove pairs that occurred before; the first occurrence stays."""
+    """Whether repeated pairs are removed. The first occurrence stays."""
     held_out_min_words: Natural = 5
     """Minimum number of words on each side of a held-out sentence."""
     seed: Seed = 1
-    """Decides which documents are held out; all runs of an experiment use the same."""
+    """Seed that chooses the held-out documents. All runs of an experiment use the same."""
 
     def at_hand(self) -> "Corpus":
         """This with the embedded files where they really are."""

@@ -20,16 +20,15 @@ class HuggingFace:
     """A dataset of the Hugging Face hub."""
 
     dataset: str
-    """Its id (owner/name)."""
+    """Id of the dataset (owner/name)."""
     config: str = "default"
-    """The subset."""
+    """Name of the subset (config)."""
     split: str = "train"
-    """The split."""
+    """Name of the split."""
     files: list[str] = field(default_factory=list)
-    """Names or patterns of files in the dataset (.parquet, .jsonl, .csv, .tsv), to be read instead of the hub's Parquet copy of the
-    split."""
+    """Names or patterns of files in the dataset (.parquet, .jsonl, .csv, .tsv). They replace the hub's Parquet copy of the split."""
     revision: str | None = None
-    """The commit or tag. Name one to make the run repeatable."""
+    """Commit or tag on the hub. Set it to make the run repeatable."""
 
 
 def patterns_of(wanted: HuggingFace) -> tuple[list[str], str | None]:

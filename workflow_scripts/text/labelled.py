@@ -34,7 +34,7 @@ class Labelled:
     """Labelled texts: training and dev text in one language, test sets in several."""
 
     language: str
-    """The language of training and dev text."""
+    """Language of training and dev text."""
     train: LabelledSource
     """Training text."""
     dev: LabelledSource
@@ -42,26 +42,25 @@ class Labelled:
     test: dict[str, LabelledSource]
     """Test sets by name."""
     translations: dict[str, LabelledSource] = field(default_factory=dict)
-    """Training text in other languages by name, most often translations of `train`, for arms that learn from it as well
-    (translate-train-all). Its `language` is the name unless it is given."""
+    """Training text in other languages by name, usually translations of `train`, for translate-train-all. The name is the language unless
+    `language` is given."""
     more_dev: dict[str, LabelledSource] = field(default_factory=dict)
-    """Dev text in other languages by name, for experiments that select on all languages (`select_on: all`)."""
+    """Dev text in other languages by name, for `select_on: all`."""
     labels: list[str] = field(default_factory=list)
-    """All labels. With `unit: word` all tags, in IOB2 if they mark spans: O, B-PER, I-PER, … None with `unit: question` and
+    """All labels. With `unit: word` all tags, in IOB2 if they mark spans (O, B-PER, I-PER and so on). Empty with `unit: question` and
     `unit: target`."""
     unit: Literal["text", "word", "question", "query", "target"] = "text"
-    """What has a label: a text (or a pair of texts), for classification; each word of a sentence, for token labelling; a
-    `question` on a passage, which a span of the passage answers, for question answering; or each document
-    of a `query`, for ranking, whose `labels` are grades: numbers from 0, the greater the better. `target`: a
-    text has another text as its answer, for generation."""
+    """What has a label. `text`: a text or pair of texts, for classification. `word`: each word of a sentence, for token labelling.
+    `question`: a question, answered by a span of a passage. `query`: each document of a query, for ranking; `labels` are grades from 0,
+    the greater the better. `target`: a text has another text as its answer, for generation."""
     target_language: str | None = None
-    """`unit: target`: language of the targets, where it is not that of the texts."""
+    """With `unit: target`: language of the targets, if it differs from that of the texts."""
     lowercase: bool = False
-    """`unit: target`: lower-case all text."""
+    """With `unit: target`: whether all text is lower-cased."""
     min_words: Natural = 0
-    """Examples with a text (or second text) of fewer words are left out."""
+    """Minimum number of words. Examples with a shorter text, or second text, are left out."""
     seed: Seed = 1
-    """Decides which documents are held out; all runs of an experiment use the same."""
+    """Seed that chooses the held-out documents. All runs of an experiment use the same."""
 
     def source_of(self, part: str) -> LabelledSource:
         """Where a part is said to come from: train, dev, ``test/NAME``, ``translations/NAME`` or ``more_dev/NAME``."""

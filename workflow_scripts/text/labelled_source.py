@@ -14,67 +14,64 @@ class LabelledSource:
     """Where labelled text comes from: a TSV, JSONL, CoNLL, CoNLL-U or SQuAD file, or documents held out from the training file."""
 
     file: str | None = None
-    """A TSV or JSONL file; with `unit: word` also a file in columns like those of CoNLL, where .conllu is CoNLL-U; with `unit: target` also
-    a file with a text a line, or SQuAD's JSON; with `unit: question` a TSV file, SQuAD's JSON, or JSONL with a question a line. May end in
-    .gz, .xz or .zst. Without it, the file and the settings below are those of the training text."""
+    """File with the text: TSV or JSONL, optionally packed (.gz, .xz, .zst). With `unit: word` also columns as in CoNLL; .conllu is
+    CoNLL-U. With `unit: target` also one text per line, or SQuAD's JSON. With `unit: question` also SQuAD's JSON, or JSONL with one
+    question per line. Without it, file and settings are those of the training text."""
     columns: dict[str, int | str | list[int | str]] = field(default_factory=dict)
-    """Where to find `text`, `label`, and optionally `pair` (the second text) and `document`: column number (from 1, as in `cut -f`), column
-    name in the header, or key of a JSON object (`a.b` is key b inside a); the texts of several columns are joined by blanks. With
-    `unit: word`: columns of `word` and `tag`, by default 1 and 2, in CoNLL-U FORM and UPOS; names may also stand in a comment
-    `# global.columns = …`, and `MISC.NER` is the value of NER in the column MISC. With `unit: query`: `text` is the query, `pair` the
-    document, `label` its grade. With `unit: question`, of a TSV or JSONL file: `question`, `passage`, `answer`, and optionally `start` (of
-    the answer, in characters of the passage), `id` and `document`; JSONL may have them under the names of SQuAD. With
-    `unit: target`: `text` and `target`, where `pages[:1]` is the first item of a JSON list and
-    `pages[1:]` are the others; with `heading`, a column that starts with h in headings, a line's `text` is a part of the section under a
-    heading, which is its target."""
+    """Where to find `text`, `label`, and optionally `pair` (the second text) and `document`. A column is a number (from 1, as in `cut
+    -f`), a name in the header, or a JSON key (`a.b` is key b inside a). Texts of several columns are joined by blanks. `unit: word`:
+    columns of `word` and `tag`, by default 1 and 2, in CoNLL-U FORM and UPOS. Names may stand in a comment `# global.columns = …`;
+    `MISC.NER` is the value of NER in the column MISC. `unit: query`: `text` is the query, `pair` the document, `label` its grade. `unit:
+    question`, in TSV or JSONL: `question`, `passage`, `answer`, optionally `start` (of the answer, in characters of the passage), `id` and
+    `document`. JSONL may use SQuAD's names. `unit: target`: `text` and `target`; `pages[:1]` is the first item of a JSON list, `pages[1:]`
+    the others. With `heading`, a column that starts with h in headings: `text` is a part of a section, and its heading is the target."""
     language: str | None = None
     """Language of a test set; by default that of the training text."""
     header: bool = False
-    """The first line of a TSV file, or of a file of words with tags, names the columns."""
+    """Whether the first line of a TSV file, or of a file of tagged words, names the columns."""
     where: dict[str, str] = field(default_factory=dict)
-    """Column → value: only lines with this value are read; for files that hold several languages. Of
-    SQuAD's JSON with `unit: question`, `{id: finnish}` reads the questions whose id begins with `finnish-`, as in TyDiQA."""
+    """Column → value: only lines with this value are read, for files with several languages. In SQuAD's JSON with `unit: question`, `{id:
+    finnish}` reads questions whose id begins with `finnish-`, as in TyDiQA."""
     by: dict[str, str] = field(default_factory=dict)
-    """Of `translations`, instead of a file: the model of the run that translates the training text, `{backbone: NAME}` or
-    `{experiment: NAME, arm: NAME}`. The model of an arm is that of its experiment's first seed."""
+    """For `translations`, instead of a file: the model that translates the training text, `{backbone: NAME}` or `{experiment: NAME, arm:
+    NAME}`. An arm's model is that of its experiment's first seed."""
     targets: str | None = None
-    """`unit: target`: a file with a target a line, for the texts in the lines of `file`."""
+    """With `unit: target`: file with one target per line, parallel to `file`."""
     target_where: dict[str, str] = field(default_factory=dict)
-    """`unit: target`: column → value of the lines that targets are read from, where these are other lines of the same `document`."""
+    """With `unit: target`: column → value of the lines with the targets, if they are other lines of the same `document`."""
     target_language: str | None = None
-    """`unit: target`: language of the targets; by default the one named for the whole text, or else that of the source."""
+    """With `unit: target`: language of the targets. By default the language given for the whole text, else that of the source."""
     context: Literal["paragraph", "sentence"] = "paragraph"
-    """SQuAD's JSON: whether the text is the whole passage, or its sentence with the answer."""
+    """In SQuAD's JSON: whether the text is the whole passage or only the sentence with the answer."""
     mark_answer: bool = True
-    """SQuAD's JSON: mark the answer in the text, as in `in [[ 1858 ]] .`"""
+    """In SQuAD's JSON: whether the answer is marked in the text, as in `in [[ 1858 ]] .`"""
     label_pattern: str | None = None
-    """A regular expression whose first group is the label; lines that it does not match are left out."""
+    """Regular expression whose first group is the label. Lines that do not match are left out."""
     label_names: dict[str, str] = field(default_factory=dict)
-    """Name of a label in this file → its name in `labels`."""
+    """Label in this file → label in `labels`."""
     held_out: Annotated[float, Limits(gt=0, le=0.4)] | None = None
     """Share of documents held out from training. All test sets hold out the same documents, the dev set others."""
     queries: str | None = None
-    """With `unit: query` and without `columns`: the queries, a TSV file of id and text, or questions in SQuAD's JSON."""
+    """With `unit: query` and without `columns`: file of the queries, a TSV file of id and text, or SQuAD's JSON."""
     documents: str | None = None
-    """The documents likewise, a TSV file of id and text. `file` is then TREC's qrels, or with `header: true` a table of answers like
-    XQuAD-R's, whose documents are the sentences of an article."""
+    """With `unit: query` and without `columns`: TSV file of the documents, id and text. `file` is then TREC's qrels. With `header: true`
+    it is a table of answers like XQuAD-R's, whose documents are sentences of an article."""
     repeated_queries: Literal["refuse", "separate"] = "refuse"
-    """With `unit: query` and `columns`: what to do with a query that comes again after others. `separate` counts it as another query, as
+    """With `unit: query` and `columns`: what to do if a query appears again after others. `separate` counts it as another query, as
     XGLUE's script does."""
     empty: Literal["refuse", "leave_out"] = "refuse"
-    """With `unit: text`, `query` with `columns`, `question` and `target`: what to do with an example that lacks a text, as machine
-    translations of PAWS-X do: an error, or `leave_out`, which counts them."""
+    """What to do with an example without text, as in machine translations of PAWS-X. `refuse`: stop with an error. `leave_out`: leave it
+    out and count it. Not for `unit: word` nor for `query` without `columns`."""
     quoted: bool = False
-    """The TSV file, with `columns`, was written by a spreadsheet or by Python's `csv`, as XTREME's scripts write XNLI and PAWS-X: cells may
-    stand in quotation marks, and those inside are doubled."""
+    """Whether the TSV file with `columns` comes from a spreadsheet or Python's `csv`, as XTREME's XNLI and PAWS-X do. Cells may be quoted,
+    and quotation marks inside are doubled."""
     multiword: Multiword = "words"
-    """CoNLL-U: what a word like French *du* is that stands for several words of the syntax: these `words`, *de* and *le*; or one word, with
-    the tag of the one that is nearest to the sentence's root (`fused`), as in XTREME."""
+    """In CoNLL-U: how to read a word that stands for several syntactic words, such as French *du*. `words`: as these words, *de* and *le*.
+    `fused`: as one word with the tag of the one nearest to the sentence's root, as in XTREME."""
     lost_answers: LostAnswers | None = None
-    """Of questions with answers, also in SQuAD's JSON with `unit: target`: what to do where the answer is not in the passage, as happens in
-    machine translations: an error (`refuse`), or `leave_out`, which counts them. Test sets with `unit: question` need no place: there the
-    default is `by_text`, which compares what a model marks with the text of the answer. An answer that is in the passage but not at its
-    start is looked up and counted, whatever this says."""
+    """What to do if an answer is not in its passage, as in machine translations; also for SQuAD's JSON with `unit: target`. `refuse`: stop
+    with an error. `leave_out`: leave the question out and count it. `by_text`: compare only texts, the default for test sets with `unit:
+    question`. An answer elsewhere in the passage is always found and counted."""
 
     def paths(self) -> list[str]:
         """The files that this source names."""

@@ -34,40 +34,39 @@ from workflow_scripts.text.words import BREAK, sentences
 class Source:
     """Where parallel text comes from.
 
-    One file with both languages, a pair of files with one each, files in the format of the NCLS corpora, acquired data, or (dev and test
-    sets only) documents held out from the training source.
+    It is one file with both languages, a file for each language, files in the format of the NCLS corpora, or acquired data. Dev and test
+    sets can also be documents held out from the training source.
     """
 
     file: str | None = None
-    """A file with both languages: TSV, JSONL, TMX (.tmx), XLIFF (.xlf, .xliff, .sdlxliff), a catalogue of gettext (.po), Parquet
-    (.parquet), or the XML of WMT since 2021 (.xml). All but Parquet may be packed, and then end in .gz, .xz or .zst."""
+    """File with both languages: TSV, JSONL, TMX (.tmx), XLIFF (.xlf, .xliff, .sdlxliff), gettext (.po), Parquet (.parquet), or WMT's XML
+    since 2021 (.xml). All but Parquet may be packed (.gz, .xz, .zst)."""
     columns: dict[str, int | str] = field(default_factory=dict)
-    """Language → column number (from 1, as in `cut -f`) or, with `header`, its name in the first line; key of a JSON object (`a.b` is key b
-    inside a); or tag (`format: ncls`). Files that name their languages need none; there it is the name of a Parquet column, the code of the
-    language in the file, which also chooses a variant (`pt: pt-BR`), or where the file says no language, `source` or `target` (XLIFF),
-    `msgid` or `msgstr` (gettext). Two more entries are possible: `document` is the column that says which page or article a line belongs
-    to, `heading` the column that marks headings."""
+    """Language → column: its number (from 1, as in `cut -f`), with `header` its name, a JSON key (`a.b` is key b inside a), or a tag
+    (`format: ncls`). In Parquet it is the column's name. Other files that name their languages need no columns. There a language code may
+    choose a variant (`pt: pt-BR`). If a file names no language, it is `source` or `target` (XLIFF), `msgid` or `msgstr` (gettext). Two
+    more entries are allowed: `document`, the column with the page or article, and `heading`, the column that marks headings."""
     files: dict[str, str] = field(default_factory=dict)
-    """Language → file with one sentence per line (Moses format), in the XML or SGML of IWSLT and WMT (.xml, .sgm, train.tags…), or with the
-    tags of this language (`format: ncls`)."""
+    """Language → file with one sentence per line (Moses), in IWSLT's or WMT's XML or SGML (.xml, .sgm, train.tags…), or tagged (`format:
+    ncls`)."""
     data: str | None = None
-    """Name of acquired data (a block of `data`), used instead of `file`. If that block has `languages`, it replaces `columns` as well."""
+    """Name of data in the block `data`, instead of `file`. Its `languages`, if given, replace `columns` too."""
     format: Literal["ncls"] | None = None
-    """`ncls`: tagged text as in the NCLS corpora, given by `file` or `files` with `columns`. Without it, file names tell the format."""
+    """With `ncls`: tagged text as in the NCLS corpora, in `file` or `files` with `columns`. By default the file's name tells the
+    format."""
     summary: Literal["first", "heading"] | None = None
-    """For TSV files whose lines are parts of documents: which line is the summary. `first`: the first line of each `document`.
-    `heading`: each heading is the summary of the lines up to the next heading. A line is a heading if its `heading` column starts with
-    h, as in h1 or hd_3155364."""
+    """For TSV files whose lines are parts of documents: which line is the summary. `first`: the first line of each `document`. `heading`:
+    each heading summarises the lines up to the next one. In headings the `heading` column starts with h, as in h1 or hd_3155364."""
     header: bool = False
-    """The first line of a TSV file names its columns."""
+    """Whether the first line of a TSV file names its columns."""
     quoted: bool = False
-    """The TSV file was written by a spreadsheet or by Python's `csv`: cells may stand in quotation marks, and those inside are doubled."""
+    """Whether the TSV file comes from a spreadsheet or Python's `csv`: cells may be quoted, and quotation marks inside are doubled."""
     unescape: bool = False
-    """Read HTML entities as the characters that they stand for, `It &apos;s` as `It 's`, as in text that Moses has tokenised."""
+    """Whether HTML entities are read as characters, `It &apos;s` as `It 's`. Text tokenised by Moses has them."""
     reference: str | None = None
-    """Which reference is read from the XML of WMT since 2021, by the name of its `translator`. Without it A, or the first by name."""
+    """In WMT's XML since 2021: `translator` whose reference is read. By default A, or the first by name."""
     held_out: Positive | None = None
-    """Take whole documents out of the training source until they hold about this many running sentences."""
+    """Number of running sentences to hold out of the training text, approximately. Whole documents are held out."""
 
     def paths(self) -> list[str]:
         """The files that this source reads."""
@@ -84,9 +83,9 @@ class Cut:
     """The longest allowed side of a pair; longer sides are cut."""
 
     words: Positive | None = None
-    """Number of words, as the segmenter counts them."""
+    """Maximum number of words, as the segmenter counts them."""
     characters: Positive | None = None
-    """Number of characters, blanks not counted."""
+    """Maximum number of characters, without blanks."""
 
 
 @dataclass
@@ -94,15 +93,15 @@ class Documents:
     """Additional settings of a corpus of documents and their summaries."""
 
     language: str
-    """Language of the documents; the summaries are in the other language."""
+    """Language of the documents. The summaries are in the other language."""
     cut: dict[str, Cut] = field(default_factory=dict)
-    """Language → longest side. Zan et al. use 220 words for documents, and 130 words or 160 Chinese characters for summaries."""
+    """Language → maximum length. Zan et al. use 220 words for documents, and 130 words or 160 Chinese characters for summaries."""
     split: bool = True
-    """Split documents that are running text into sentences, at closing punctuation. Lists of sentences stay as they are."""
+    """Whether documents of running text are split into sentences, at closing punctuation. Lists of sentences stay as they are."""
     min_words: Positive = 1
-    """Documents with fewer words are removed."""
+    """Minimum number of words of a document. Shorter documents are removed."""
     empty: Literal["refuse", "remove"] = "refuse"
-    """What to do with a pair whose document or summary has no text: `refuse` stops with an error, `remove` leaves the pair out."""
+    """What to do with a pair without document or summary text. `refuse`: stop with an error. `remove`: leave the pair out."""
 
 
 class Pair(NamedTuple):

@@ -21,7 +21,7 @@ class Alternating:
     """Settings of alternating sentences."""
 
     sentences: Positive = 4
-    """Sentences of a passage."""
+    """Number of sentences in a passage."""
 
 
 @objective(

@@ -38,52 +38,51 @@ from workflow_scripts.training.small import Small, build_model
 
 @dataclass
 class Backbone:
-    """Where the model comes from."""
+    """A backbone: the model that arms start from, and how it is made."""
 
     kind: Literal["small", "hub", "continued", "arm", "converted"] = "hub"
-    """`small` is made and pretrained here, `hub` is loaded, `continued` is another backbone, pretrained further, `arm` is what an arm was
-    trained to, `converted` another backbone, a VECO or an XLM-R, as an encoder alone or as an encoder with a decoder."""
+    """Origin of the model. `small`: made and pretrained in the run. `hub`: loaded. `continued`: another backbone, pretrained further.
+    `arm`: an arm's trained model. `converted`: another backbone (VECO or XLM-R) as an encoder, or as an encoder with a decoder."""
     model: str | None = None
-    """`hub`: a Hugging Face id or a local folder, of a model that writes text; for tasks with labels and retrieval, also of an encoder."""
+    """With `hub`: Hugging Face id or local folder of a model that writes text. Tasks with labels and retrieval also take encoders."""
     revision: str | None = None
-    """`hub`: the commit or tag to load; naming one makes the run repeatable."""
+    """With `hub`: commit or tag to load. Set it to make the run repeatable."""
     trust_remote_code: bool = False
-    """`hub`: run the code that comes in the model's folder and is no part of transformers, with your rights. Read it before."""
+    """With `hub`: run the code in the model's folder that is not part of transformers, with your rights. Read it first."""
     trim: bool = False
-    """`hub`: keep only the pieces that occur in the experiments' text, and in that of models made from it. Saves memory and time; numbers
-    are near, not the same."""
+    """With `hub`: keep only the pieces in the text of the experiments and of models made from this one. Saves memory and time. Results are
+    similar, but not equal."""
     family: Annotated[str, Named("family")] | None = None
-    """`small`: an mBART (`mbart`, the default), an encoder alone, an XLM-R (`xlmr`), or another family that says how one is made."""
+    """With `small`: family of the model, `mbart` (default), the encoder `xlmr`, or another family that can be made in a run."""
     objective: Annotated[str, Named("objective")] | None = None
-    """`small` and `continued`: what it learns by. `denoising` is mBART's, `mlm` that of encoders, `veco` is for encoders that
-    become a decoder as well, `translation` reads bitext; by default the family's own."""
+    """With `small` and `continued`: pretraining objective; by default the family's own. `denoising` is mBART's; `mlm` is that of encoders.
+    `veco` is for encoders that also become a decoder. `translation` reads bitext."""
     from_: Annotated[str | None, Field(alias="from")] = None
-    """`continued` and `converted`: name of the backbone that it starts from. `arm`: the model, `experiment/arm/seed1/pretext` (or
-    `finetune`); the experiment need not be one of `run.experiments`."""
+    """With `continued` and `converted`: name of the backbone to start from. With `arm`: the model, as `experiment/arm/seed1/pretext` (or
+    `finetune`). The experiment need not be in `run.experiments`."""
     to: Literal["encoder", "encoder-decoder"] | None = None
-    """`converted`: a plain XLM-R, to understand text with; or a BART, to write text with."""
+    """With `converted`: what is made. `encoder`: an XLM-R, for understanding. `encoder-decoder`: a BART, for generation."""
     decoder: Literal["copied", "random"] = "copied"
-    """`converted` to an encoder-decoder: whether the decoder is made of the encoder's layers, or drawn at random. An XLM-R has no
-    cross-attention; that is always drawn."""
+    """With `to: encoder-decoder`: whether the decoder copies the encoder's layers or is random. XLM-R has no cross-attention, so that is
+    always random."""
     decoder_layers: Positive | None = None
-    """`converted` to an encoder-decoder: the decoder's layers; by default as many as the encoder's."""
+    """With `to: encoder-decoder`: number of decoder layers; by default as many as in the encoder."""
     decoder_from: Literal["first", "last"] = "last"
-    """`converted` to an encoder-decoder: which of the encoder's layers a copied decoder is made of."""
+    """With `to: encoder-decoder` and a copied decoder: which of the encoder's layers are copied."""
     encoder_layers: Positive | None = None
-    """`converted` to an encoder-decoder with a random decoder: how many of the first layers the encoder is made of; by default all."""
+    """With `to: encoder-decoder` and a random decoder: number of layers to keep in the encoder, from the first; by default all."""
     head: Literal["folded", "dropped"] = "folded"
-    """`converted` to an encoder-decoder: what becomes of the layer between the encoder's last states and its scores, of a copied decoder.
-    `folded` into an output layer of the decoder's own, which is ours; or `dropped`, as in the authors' code of VECO."""
+    """With `to: encoder-decoder` and a copied decoder: what happens to the layer between the encoder's last states and its scores.
+    `folded`: it becomes part of the decoder's output layer (our choice). `dropped`: it is removed, as in the authors' code of VECO."""
     with_head: bool = False
-    """`arm`: keep the head that the arm was finetuned with, for a task that goes on with it, as one of questions does after another. By
-    default it is taken off."""
+    """With `arm`: whether the model keeps its finetuned head, for another task of the same kind. By default the head is removed."""
     small: Small | None = None
-    """`small`: shape and pretraining."""
+    """With `small`: shape and pretraining."""
     continued: Pretraining | None = None
-    """`continued`: the further pretraining."""
+    """With `continued`: the further pretraining."""
     seed: Seed = 1
-    """`small`, `continued` and `converted`: seed of the weights that are drawn, of the noise and of the order of the text. What differs
-    between two seeds' backbones is what no number of training seeds shows."""
+    """With `small`, `continued` and `converted`: seed of random weights, noise and text order. Several training seeds share one backbone;
+    only other backbone seeds show how much it matters."""
 
     @property
     def made_here(self) -> Small | None:

@@ -14,12 +14,11 @@ from workflow_scripts.stage import InputError, read_json, run, write_json
 
 @dataclass
 class Choice:
-    """Settings of the choice."""
+    """How the best combination of a grid is chosen."""
 
     by: Literal["dev_bleu", "dev_rouge", "dev_score", "dev_loss"] = "dev_bleu"
-    """What decides: BLEU or ROUGE-L of greedy translations of the dev set (`training.dev_metric`), or its loss; of the weights that a
-    phase hands on. For the task summarisation it is ROUGE-L unless said otherwise, and for tasks with labels `dev_score`, the score
-    that stands for the others there."""
+    """What decides: dev BLEU or ROUGE-L of greedy translations (`training.dev_metric`), or the dev loss, of the weights that a phase hands
+    on. Default for summarisation: `dev_rouge`. Default for tasks with labels: `dev_score`, the task's main score."""
 
 
 def main(reports: tuple[Path, ...], output: Path, *, swept: tuple[str, ...], settings: Choice = Choice()) -> None:

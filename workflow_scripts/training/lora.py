@@ -20,16 +20,16 @@ class LowRank:
     """Settings of LoRA and DoRA."""
 
     rank: Positive = 16
-    """The width r of the two matrices."""
+    """Rank r: inner width of the two matrices."""
     alpha: AboveZero = 32.0
-    """Their product is scaled by alpha / rank."""
+    """Scale of the adapter: the product of both matrices is multiplied by alpha / rank."""
     dropout: ShareBelowOne = 0.0
-    """Dropout of what the two matrices read, beside that of the phase."""
+    """Dropout of the adapter's input, in addition to the phase's dropout."""
     targets: list[str] | None = None
-    """Names of the matrices that have an adapter, as `q_proj`; by default all of attention and feed-forward."""
+    """Names of the matrices with an adapter, such as `q_proj`. By default all of attention and feed-forward."""
     base: Literal["float32", "4bit"] = "float32"
-    """`4bit` rounds these matrices to four bits while the adapter is trained (QLoRA, Dettmers et al. 2023): an experiment, untested, for a
-    GPU with bitsandbytes. What is handed on has them as they were, with the adapter merged into them."""
+    """`4bit` rounds these matrices to four bits during training (QLoRA, Dettmers et al. 2023). It is untested, and needs a GPU with
+    bitsandbytes. The phase hands on the unrounded matrices with the adapter merged."""
 
 
 @adapter("lora", label="LoRA", source="Hu et al. 2022", settings=LowRank)

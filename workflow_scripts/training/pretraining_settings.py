@@ -15,22 +15,23 @@ from workflow_scripts.training.settings import Training
 
 @dataclass
 class Veco:
-    """The losses of VECO, each of which can be switched off. IS-MLM alone is XLM-R's pretraining; with TLM it is XLM's."""
+    """VECO's losses. Each can be turned off. IS-MLM alone is XLM-R's pretraining; with TLM it is XLM's."""
 
     is_mlm: bool = True
-    """Inner-sequence masked language modelling: the encoder guesses the masked pieces of x from x, and those of y from y."""
+    """Inner-sequence masked language modelling: the encoder predicts masked pieces of x from x, and those of y from y."""
     cs_mlm: bool = True
-    """Cross-sequence masked language modelling: the decoder guesses those of y from y and the encoder's states of x, and the other way
-    round. Without it the model has no cross-attention and is a plain XLM-R."""
+    """Cross-sequence masked language modelling: the decoder predicts masked pieces of y from y and the encoder's states of x, and vice
+    versa. Without it, the model has no cross-attention and is a plain XLM-R."""
     tlm: bool = True
-    """Translation language modelling: of parallel text, the encoder guesses from x and y as one row, in which y's positions begin anew."""
+    """Translation language modelling on parallel text: the encoder predicts from x and y in one row. The positions of y start again."""
     causal: bool = True
-    """Whether the decoder sees only what stands before a piece, as in the paper's first version; its later one sees the whole row."""
+    """Whether the decoder sees only earlier pieces, as in the paper's first version. If false it sees the whole row, as in the later
+    version."""
     cross_attention_first: Natural = 0
-    """Updates in which cross-attention alone is trained, and the rest of the model is as it was. For a model that starts from an XLM-R.
-    The learning rate goes its way meanwhile: with `warmup_updates` of as many or fewer, the rest begins at the peak."""
+    """Number of first updates that train cross-attention alone, for a model that starts from XLM-R. The learning rate's schedule runs on
+    meanwhile. If `warmup_updates` is not larger, the rest starts at the peak rate."""
     parallel: bool = True
-    """Whether the two sides of bitext are read as pairs; else each is monolingual text, a control that sees the same text."""
+    """Whether both sides of bitext are read as pairs. If false each side is monolingual text: a control with the same text."""
 
 
 @dataclass
@@ -38,34 +39,35 @@ class Pretraining:
     """What a backbone is pretrained on, and how."""
 
     text: dict[str, str] = field(default_factory=dict)
-    """Language → monolingual text, a line a paragraph or verse; or `task` for the task's own training text."""
+    """Language → file of monolingual text, a paragraph or verse per line, or `task` for the task's own training text."""
     disjoint: bool = True
-    """The files are translations of each other line by line: language i of n reads every n-th line from i."""
+    """Whether the files are translations of each other, line by line. Then language i of n reads every n-th line from i, so no text is
+    read twice."""
     dev_lines: Positive = 200
-    """Lines a language that are kept back to measure the loss; of bitext, so many pairs of each corpus's dev set."""
+    """Lines per language kept for measuring the loss. For bitext, pairs from each corpus's dev set."""
     bitext: list[str] = field(default_factory=list)
-    """Names of `corpora` whose training text is read as well, or alone: as pairs, or by objectives for monolingual text as that."""
+    """Names of `corpora` whose training text is read too, or alone. Objectives for monolingual text read the sides separately."""
     bitext_pairs: Positive | None = None
-    """Read so many pairs of each corpus only, chosen at random once for all models. All by default."""
+    """Number of pairs read from each corpus, drawn at random once for all models; by default all."""
     temperature: Annotated[float, Limits(ge=1)] = 1.0
-    """Pairs: a corpus of n pairs is drawn in proportion to n^(1/temperature); 1 reads each pair equally often. Objective `veco` draws
-    languages in this way as well."""
+    """Sampling temperature of corpora: one with n pairs is drawn in proportion to n^(1/temperature). At 1, each pair is read equally
+    often. The objective `veco` samples languages in the same way."""
     direction: Direction = "many-to-many"
-    """Objective `translation`: into both languages of each pair, into the pivot (`many-to-one`), or from it (`one-to-many`)."""
+    """With objective `translation`: into both languages of each pair, into the pivot (`many-to-one`), or from it (`one-to-many`)."""
     pivot: str | None = None
-    """Objective `translation`: the language of `many-to-one` and `one-to-many`; by default the one that all pairs share."""
+    """With objective `translation`: language of `many-to-one` and `one-to-many`. By default the one that all pairs share."""
     noise: Noise = field(default_factory=Noise)
-    """Objective `denoising`: mBART's span noise."""
+    """With objective `denoising`: mBART's span noise."""
     masking: Masking = field(default_factory=Masking)
-    """Objectives `mlm` and `veco`: BERT's masks."""
+    """With objectives `mlm` and `veco`: BERT's masks."""
     veco: Veco = field(default_factory=Veco)
-    """Objective `veco`: its losses."""
+    """With objective `veco`: its losses."""
     training: Training = field(default_factory=Training)
-    """The pretraining phase."""
+    """Training settings of the pretraining."""
     objective_settings: dict[str, Any] = field(default_factory=dict)
-    """Settings of the objective's own, of objectives that have some (those of plugins)."""
+    """Settings of a plugin's objective, if it has any."""
     ready: str | None = None
-    """Folder with this very backbone, pretrained before (`ready`); where anything that it was made from differs, it is not taken."""
+    """Folder with this backbone already pretrained. It is used only if everything that it was made from is the same."""
 
     @property
     def lines_per_language(self) -> int:

@@ -12,92 +12,94 @@ class Training:
     """Settings of one phase. The defaults are those of Zan et al., and of their published code where the paper is silent."""
 
     adapter: Annotated[dict[str, Any] | None, Chosen("adapter")] = None
-    """Train few weights instead of all: `{kind: lora, rank: 16}` (LoRA), `dora`, `{kind: bottleneck, width: 64}` (a bottleneck beside each
-    feed-forward module), or an adapter of a plugin. The phase hands on the whole model with the adapter merged into it; the adapter lies
-    beside it, where peft knows it in peft's form. An update that trains few weights wants a higher
-    learning rate, 1e-4 to 1e-3. By default all weights are trained."""
+    """Adapter that trains few weights: `{kind: lora, rank: 16}` (LoRA), `dora`, `{kind: bottleneck, width: 64}` (beside each feed-forward
+    module), or one of a plugin. By default all weights are trained. The phase hands on the whole model with the adapter merged. The
+    adapter lies beside it, in peft's format if peft knows it. Use a higher learning rate, 1e-4 to 1e-3."""
     updates: Positive = 25_000
-    """Updates of the weights."""
+    """Number of weight updates."""
     batch_tokens: Positive = 8_192
-    """Tokens per update, padding included, counted on the longer side."""
+    """Tokens per update, with padding, counted on the longer side."""
     micro_batch_tokens: Positive | Literal["auto"] | None = "auto"
-    """Tokens that go through a device at once, and a row more at most; such parts add up to an update. `auto` is as many as the memory of
-    a GPU holds, which is tried before the first update and told in `training.json`; on a CPU it is all at once, as `null` is everywhere."""
+    """Tokens per forward and backward pass on a device, plus at most one row. Gradients of several passes add up to one update. `auto`
+    finds what fits into a GPU's memory before the first update, and `training.json` has the number. On a CPU `auto` is a whole update at
+    once, as is `null` everywhere."""
     packed: bool = False
-    """Pack several sentences into each row, so that all updates have one shape and little padding: for a GPU, where a sentence is much
-    shorter than `max_length`. No sentence sees another, and each is learnt as by itself; but other sentences share an update than without
-    it, so it is another training. Rows have `max_length` places, rounded up to a multiple of 64, and 128 at least. Not for VECO, CTC and
-    SGA."""
+    """Pack several sentences into each row, so that all updates have one shape and little padding. Useful on a GPU if sentences are much
+    shorter than `max_length`. No sentence sees another. Other sentences share an update than without packing, so the training differs.
+    Rows have `max_length` positions, rounded up to a multiple of 64, at least 128. Not for VECO, CTC and SGA."""
     recorded: bool = False
-    """With `packed`, record the work of an update on a GPU once, as a CUDA graph, and replay it: for small models, which a GPU finishes
-    sooner than the processor can start it. It takes as much memory, for as long as the phase lasts. Not where several GPUs share an update,
-    and not where one goes through in parts (`micro_batch_tokens`); there, and on a CPU, nothing is recorded."""
+    """With `packed` on a GPU: record an update once as a CUDA graph and replay it. Useful for small models, where starting the GPU's work
+    takes longer than the work. The graph keeps its memory during the phase. Nothing is recorded on a CPU, with several GPUs per update, or
+    with passes in parts (`micro_batch_tokens`)."""
     sharded: bool = False
-    """Where several GPUs share an update, each keeps a part of the weights, their gradients and Adam's moments (FSDP) instead of all: for
-    a model that one GPU has no room for. What is handed on is the whole model. `micro_batch_tokens: auto` is 4,096 then, as no number can
-    be tried. Nothing changes with one GPU. Not for VECO, CTC and SGA, nor for tasks with a head."""
+    """With several GPUs: each keeps only a part of the weights, gradients and Adam's moments (FSDP), for models too large for one GPU. The
+    phase hands on the whole model. `micro_batch_tokens: auto` is then 4,096, because no number can be tried. No effect on one GPU. Not for
+    VECO, CTC, SGA, nor for tasks with a head."""
     gradient_checkpointing: bool = False
-    """Keep of each layer what goes into it, and compute the rest again on the way back: a fraction of the memory that the tokens of an
-    update need, and about a third more time. Not with `recorded`."""
+    """Keep only each layer's input, and compute the rest again in the backward pass. Needs a fraction of the memory for an update's
+    tokens, and about a third more time. Not with `recorded`."""
     learning_rate: AboveZero = 3e-5
-    """Peak of the learning rate."""
+    """Peak learning rate."""
     warmup_updates: Natural = 2_500
-    """Updates of linear warm-up, before the decay."""
+    """Number of updates with linear warm-up, before the decay."""
     decay: Literal["polynomial", "inverse_square_root"] = "polynomial"
-    """How the learning rate falls: to zero at the last update, or with the inverse square root of the updates (Vaswani et al. 2017)."""
+    """How the learning rate falls: `polynomial` reaches zero at the last update; `inverse_square_root` follows the number of updates
+    (Vaswani et al. 2017)."""
     decay_power: NotNegative = 1.0
-    """Power of the polynomial decay; 1 is linear."""
+    """Exponent of the polynomial decay; 1 is linear."""
     label_smoothing: ShareBelowOne = 0.2
-    """Mass that is spread over the vocabulary. Models that write at once learn without."""
+    """Label smoothing: probability mass spread over the vocabulary. Non-autoregressive models train without it."""
     loss: Literal["chunked", "plain"] = "chunked"
-    """`chunked` never holds the scores of all tokens at once; `plain` is PyTorch's, and equal to rounding."""
+    """How the loss is computed. `chunked` never holds the scores of all tokens at once. `plain` is PyTorch's; both are equal up to
+    rounding."""
     dropout: ShareBelowOne = 0.3
     """Dropout of residuals and embeddings."""
     attention_dropout: ShareBelowOne = 0.1
     """Dropout of attention weights."""
     adam_betas: tuple[ShareBelowOne, ShareBelowOne] = (0.9, 0.98)
-    """Decay of Adam's moments."""
+    """Adam's decay rates of the first and second moment (beta1, beta2)."""
     adam_eps: AboveZero = 1e-6
     """Adam's epsilon."""
     weight_decay: NotNegative = 0.0
-    """Decoupled weight decay."""
+    """Decoupled weight decay, as in AdamW."""
     max_grad_norm: NotNegative = 0.0
-    """Clip gradients to this norm; 0 is off, as in the paper."""
+    """Gradients are clipped to this norm; 0 turns clipping off, as in the paper."""
     max_length: Annotated[int, Limits(ge=3)] = 256
-    """The most pieces of a row, on either side; `too_long` says what becomes of longer ones. What is decoded may be longer."""
+    """Maximum number of pieces on either side of a row; `too_long` says what happens to longer ones. Decoded text may be longer."""
     too_long: Literal["leave_out", "cut"] | None = None
-    """What becomes of rows with a side of more than `max_length` pieces; they are counted in either case. `leave_out`: they are not learnt
-    from. `cut`: each side is cut by itself, and a side that was cut has no end mark, so that no model learns to stop in mid-sentence. By
-    default translations and sentences to restore are left out; cut are documents, texts from which questions, titles or stories are
-    written, and the text of backbones but for that of objective `translation`."""
+    """What happens to rows with a side of more than `max_length` pieces; they are always counted. `leave_out`: they are not used. `cut`:
+    each side is cut, without an end mark, so that no model learns to stop in mid-sentence. Default for translations and sentences to
+    restore: `leave_out`, also for backbones with objective `translation`. Default for other text of backbones, for documents, and for
+    questions, titles and stories: `cut`."""
     pairs: Positive | None = None
-    """The task phase learns from so many pairs only, chosen at random once for all seeds: a low-resource setting. From as many of each
-    text that is learnt from as well. All by default. The experiment's pretext phases read all of the text."""
+    """Number of training pairs in the task phase, drawn at random once for all seeds; by default all. It gives a low-resource setting.
+    Each further text gives as many pairs. Pretext phases read all of the text."""
     evaluate_every: Positive = 1_000
-    """Updates between two looks at the dev set, and two checkpoints."""
+    """Number of updates between two dev evaluations. Each writes a checkpoint."""
     loss_every: Natural | None = None
-    """Updates between two points of the curve of the dev loss, which needs no checkpoint: a quarter of `evaluate_every` by default
-    in the task phase; 0 measures it at looks only, as a pretext phase does by default."""
+    """Number of updates between two measurements of the dev loss, without a checkpoint. Default in the task phase: a quarter of
+    `evaluate_every`. 0, the default in pretext phases, measures it only at dev evaluations."""
     bleu_sentences: Natural = 500
-    """Dev sentences that are translated (greedily) at each look; 0 turns dev BLEU, or ROUGE-L, off."""
+    """Number of dev sentences decoded greedily at each evaluation. 0 turns dev BLEU or ROUGE-L off."""
     dev_metric: Literal["BLEU", "ROUGE-L"] = "BLEU"
-    """What is measured of them. For the task summarisation it is ROUGE-L unless said otherwise."""
+    """Metric for the decoded dev sentences. Default for summarisation: ROUGE-L."""
     checkpoint: Literal["best", "last", "average", "average_best"] = "best"
-    """What the phase hands on: the best, the last, or the mean of the last or best `averaged`; `choose_by` says which is better."""
+    """Weights that the phase hands on: the best or last checkpoint, or the mean of the last or best `averaged` ones. `choose_by` defines
+    the best."""
     choose_by: Literal["metric", "loss", "smoothed_loss"] = "metric"
-    """What tells the better of two looks, for `checkpoint` and `patience`: the score that `dev_metric` names, the dev loss, or the dev loss
-    with the training's `label_smoothing`, which is fairseq's. A pretext phase has no such score, and neither has a task phase with
-    `bleu_sentences: 0`: there the loss decides, and `training.json` says so."""
+    """What ranks dev evaluations, for `checkpoint` and `patience`. `metric`: the score in `dev_metric`. `loss`: the dev loss.
+    `smoothed_loss`: the dev loss with the training's `label_smoothing`, as in fairseq. Pretext phases and `bleu_sentences: 0` have no
+    score. There the loss decides, and `training.json` says so."""
     averaged: Positive = 5
-    """Checkpoints that an average is the mean of."""
+    """Number of checkpoints in an average."""
     patience: Natural = 0
-    """End the phase when so many looks at the dev set in a row were no better than the best (`choose_by`); 0 never does."""
+    """The phase ends after this many dev evaluations without improvement (`choose_by`); 0 turns early stopping off."""
     log_every: Positive = 50
-    """Updates between two points of the curve."""
+    """Number of updates between two points of the training curve."""
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    """`auto` is bfloat16 on a GPU that has it, of weights that are kept in float32; float32 on a CPU."""
+    """Precision of computing. `auto`: bfloat16 with float32 weights on a GPU that supports it, else float32."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
-    """Where to train."""
+    """Device for training; `auto` takes a GPU if there is one."""
 
     def loss_updates(self, task: bool) -> int:
         """Updates between two points of the curve of the dev loss of a `task` phase or another, as `loss_every` says; 0 for none."""

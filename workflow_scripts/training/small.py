@@ -17,20 +17,20 @@ from workflow_scripts.training.pretraining_settings import Pretraining
 
 @dataclass
 class Small(Pretraining):
-    """A small model that is made here: its shape and its pretraining."""
+    """A small model made in the run: its shape and its pretraining."""
 
     vocabulary: Positive = 4_000
-    """SentencePiece pieces for all languages together."""
+    """Number of SentencePiece pieces, for all languages together."""
     d_model: Positive = 192
-    """Width."""
+    """Model width: size of the hidden states."""
     layers: Positive = 2
-    """Layers of the encoder, and of the decoder if there is one."""
+    """Number of layers in the encoder, and in the decoder if there is one."""
     heads: Positive = 4
-    """Attention heads."""
+    """Number of attention heads."""
     ffn: Positive = 512
     """Width of the feed-forward layers."""
     max_positions: Positive = 512
-    """Longest row in pieces."""
+    """Maximum length of a row, in pieces."""
 
 
 _LINES = 2_000_000

@@ -21,7 +21,7 @@ class SpanCorruption:
     """Settings of span corruption."""
 
     rate: ShareBelowOne = 0.15
-    """Share of the pieces that are taken out."""
+    """Share of the pieces that are removed."""
     length: AboveZero = 3.0
     """Mean length of a span, in pieces."""
 

@@ -22,7 +22,7 @@ class Beside:
     """Settings of the bottleneck adapter."""
 
     width: Positive = 64
-    """Units of each adapter, which has twice as many times the model's width in weights."""
+    """Number of units in each adapter. It has 2 × `width` × the model's width weights."""
 
 
 @adapter("bottleneck", label="bottleneck adapter beside each feed-forward module", source="He et al. 2022, section 3.3", settings=Beside)
