@@ -51,8 +51,8 @@ class Lexicon:
     """Whether words without a letter get translations too. The neighbours of a number are other numbers, from which no model can restore
     it."""
     align: bool = True
-    """Whether a statistical aligner evaluates the lexicon on the parallel text; half a million pairs are enough. Only `mapping.mode:
-    aligned` uses parallel text to make the lexicon."""
+    """Whether a statistical aligner evaluates the lexicon on the parallel text; half a million pairs are enough. Only
+    `mapping.mode: aligned` uses parallel text to make the lexicon."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Device for computing; `auto` takes a GPU if there is one."""
 

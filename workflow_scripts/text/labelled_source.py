@@ -18,23 +18,24 @@ class LabelledSource:
     CoNLL-U. With `unit: target` also one text per line, or SQuAD's JSON. With `unit: question` also SQuAD's JSON, or JSONL with one
     question per line. Without it, file and settings are those of the training text."""
     columns: dict[str, int | str | list[int | str]] = field(default_factory=dict)
-    """Where to find `text`, `label`, and optionally `pair` (the second text) and `document`. A column is a number (from 1, as in `cut
-    -f`), a name in the header, or a JSON key (`a.b` is key b inside a). Texts of several columns are joined by blanks. `unit: word`:
+    """Where to find `text`, `label`, and optionally `pair` (the second text) and `document`. A column is a number (from 1, as in
+    `cut -f`), a name in the header, or a JSON key (`a.b` is key b inside a). Texts of several columns are joined by blanks. `unit: word`:
     columns of `word` and `tag`, by default 1 and 2, in CoNLL-U FORM and UPOS. Names may stand in a comment `# global.columns = …`;
-    `MISC.NER` is the value of NER in the column MISC. `unit: query`: `text` is the query, `pair` the document, `label` its grade. `unit:
-    question`, in TSV or JSONL: `question`, `passage`, `answer`, optionally `start` (of the answer, in characters of the passage), `id` and
-    `document`. JSONL may use SQuAD's names. `unit: target`: `text` and `target`; `pages[:1]` is the first item of a JSON list, `pages[1:]`
-    the others. With `heading`, a column that starts with h in headings: `text` is a part of a section, and its heading is the target."""
+    `MISC.NER` is the value of NER in the column MISC. `unit: query`: `text` is the query, `pair` the document, `label` its grade.
+    `unit: question`, in TSV or JSONL: `question`, `passage`, `answer`, optionally `start` (of the answer, in characters of the passage),
+    `id` and `document`. JSONL may use SQuAD's names. `unit: target`: `text` and `target`; `pages[:1]` is the first item of a JSON list,
+    `pages[1:]` the others. With `heading`, a column that starts with h in headings: `text` is a part of a section, and its heading is the
+    target."""
     language: str | None = None
     """Language of a test set; by default that of the training text."""
     header: bool = False
     """Whether the first line of a TSV file, or of a file of tagged words, names the columns."""
     where: dict[str, str] = field(default_factory=dict)
-    """Column → value: only lines with this value are read, for files with several languages. In SQuAD's JSON with `unit: question`, `{id:
-    finnish}` reads questions whose id begins with `finnish-`, as in TyDiQA."""
+    """Column → value: only lines with this value are read, for files with several languages. In SQuAD's JSON with `unit: question`,
+    `{id: finnish}` reads questions whose id begins with `finnish-`, as in TyDiQA."""
     by: dict[str, str] = field(default_factory=dict)
-    """For `translations`, instead of a file: the model that translates the training text, `{backbone: NAME}` or `{experiment: NAME, arm:
-    NAME}`. An arm's model is that of its experiment's first seed."""
+    """For `translations`, instead of a file: the model that translates the training text, `{backbone: NAME}` or
+    `{experiment: NAME, arm: NAME}`. An arm's model is that of its experiment's first seed."""
     targets: str | None = None
     """With `unit: target`: file with one target per line, parallel to `file`."""
     target_where: dict[str, str] = field(default_factory=dict)
@@ -70,8 +71,8 @@ class LabelledSource:
     `fused`: as one word with the tag of the one nearest to the sentence's root, as in XTREME."""
     lost_answers: LostAnswers | None = None
     """What to do if an answer is not in its passage, as in machine translations; also for SQuAD's JSON with `unit: target`. `refuse`: stop
-    with an error. `leave_out`: leave the question out and count it. `by_text`: compare only texts, the default for test sets with `unit:
-    question`. An answer elsewhere in the passage is always found and counted."""
+    with an error. `leave_out`: leave the question out and count it. `by_text`: compare only texts, the default for test sets with
+    `unit: question`. An answer elsewhere in the passage is always found and counted."""
 
     def paths(self) -> list[str]:
         """The files that this source names."""

@@ -47,8 +47,8 @@ class Source:
     choose a variant (`pt: pt-BR`). If a file names no language, it is `source` or `target` (XLIFF), `msgid` or `msgstr` (gettext). Two
     more entries are allowed: `document`, the column with the page or article, and `heading`, the column that marks headings."""
     files: dict[str, str] = field(default_factory=dict)
-    """Language → file with one sentence per line (Moses), in IWSLT's or WMT's XML or SGML (.xml, .sgm, train.tags…), or tagged (`format:
-    ncls`)."""
+    """Language → file with one sentence per line (Moses), in IWSLT's or WMT's XML or SGML (.xml, .sgm, train.tags…), or tagged
+    (`format: ncls`)."""
     data: str | None = None
     """Name of data in the block `data`, instead of `file`. Its `languages`, if given, replace `columns` too."""
     format: Literal["ncls"] | None = None
