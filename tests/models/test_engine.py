@@ -3,6 +3,7 @@
 import runpy
 
 import pytest
+from tiny_decoders import small_decoder
 from tiny_models import small_model
 
 from workflow_scripts import plugins
@@ -84,6 +85,17 @@ def test_one_clear_line_for_each_mistake(folder, mbr, given, said):
 
     with pytest.raises(InputError, match=said):
         translated(folder, **given)
+
+
+def test_a_decoder_gives_its_answers_without_the_prompts(tmp_path, door):
+    @engine("greedy")
+    def greedy(network, batch, codec, max_length):
+        return codec.decode(network.generate(**batch, num_beams=1, do_sample=False, max_new_tokens=max_length).tolist())
+
+    small_decoder(tmp_path, "qwen2").rename(tmp_path / "mbart")
+    found = translated(tmp_path, engine="greedy")
+    assert found == translated(tmp_path, engine="huggingface", beam_size=1) and any(found)
+    assert not any("Datei" in line for line in found)
 
 
 def test_what_an_engine_cannot_do_is_refused(folder, mbr):

@@ -8,7 +8,8 @@
 
 The function gets the sources of a batch, as many as `decoding.batch_tokens` has room for, and returns a text for each. It is called with
 what its parameters ask for by name (`PARAMETERS`). What it draws, by `draw` or by PyTorch, comes from the seed of decoding, whatever was
-decoded before. An engine with a format or a program of its own, or with several hypotheses, is registered by `register_engine`.
+decoded before. `network.generate` of a decoder gives answers without their prompts here. An engine with a format or a program of its own,
+or with several hypotheses, is registered by `register_engine`.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ def by_batch(
         from workflow_scripts.device import without_gradients
         from workflow_scripts.models.decoding import Translate, longest_source
         from workflow_scripts.models.recognition import longest_output
-        from workflow_scripts.models.search import Hypothesis, padded_batches, without_penalties_of_its_own
+        from workflow_scripts.models.search import Hypothesis, behind_prompts, padded_batches, without_penalties_of_its_own
 
         own = own_settings(registry.entry("engine", name), settings.engine_settings)
         network = loaded(model, codec, settings).eval()
@@ -97,12 +98,14 @@ def by_batch(
         @without_gradients
         def write(rows: list[list[int]], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
             found: list[list[Hypothesis]] = [[] for _ in rows]
-            begin = codec.generate_arguments(languages[1])
+            begin: dict[str, Any] = codec.generate_arguments(languages[1])
+            if codec.form.causal:
+                begin |= {"eos_token_id": codec.ends(network)}
             for number, (chosen, batch) in enumerate(padded_batches(rows, settings.batch_tokens, codec, network.device)):
                 given = {**fixed, "language": languages[1], "batch": {**batch, **begin}, "rows": [rows[place] for place in chosen]}
                 given["draw"] = np.random.default_rng([seed, number])
                 torch.manual_seed(int(given["draw"].integers(2**63)))
-                with without_penalties_of_its_own(network):
+                with without_penalties_of_its_own(network), behind_prompts(network, codec):
                     made = list(function(**{each: given[each] for each in asked}))
                 if len(made) != len(chosen) or not all(isinstance(text, str) for text in made):
                     raise InputError(f"engine {name!r} returned {len(made)} texts for {len(chosen)} sources; it returns a text for each")

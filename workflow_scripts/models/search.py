@@ -116,3 +116,26 @@ def without_penalties_of_its_own(network: PreTrainedModel) -> Iterator[None]:
         yield
     finally:
         network.generation_config = own
+
+
+@contextlib.contextmanager
+def behind_prompts(network: Any, codec: Codec) -> Iterator[None]:
+    """Context in which `network.generate` returns the ids that a decoder writes, without the prompts that it goes on with."""
+    if not codec.form.causal:
+        yield
+        return
+    whole = network.generate
+
+    def generate(inputs: torch.Tensor | None = None, **named: Any) -> Any:
+        read = named["input_ids"] if inputs is None else inputs
+        found = whole(inputs, **named)
+        if isinstance(found, torch.Tensor):
+            return found[:, read.shape[1] :]
+        found.sequences = found.sequences[:, read.shape[1] :]
+        return found
+
+    network.generate = generate
+    try:
+        yield
+    finally:
+        del network.generate
