@@ -22,6 +22,7 @@ from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks.classification import Classification
 from workflow_scripts.tasks.heads import Reader, label_scores, load_text_head
 from workflow_scripts.text.examples import Example
+from workflow_scripts.training.ragged import same_choice
 from workflow_scripts.training.rows import Dev, aligned_dev
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.too_long import Room
@@ -158,6 +159,13 @@ def test_a_decoder_is_asked_as_it_is_with_examples_of_the_training_text(text, tm
     after = dict(AutoModelForCausalLM.from_pretrained(tmp_path / "model").named_parameters())
     assert all(torch.equal(weight, before[name][: len(weight)]) for name, weight in after.items())
     assert len(written(tmp_path / "model", manual_pairs(3)[0])) == 3
+
+
+def test_examples_are_among_the_pairs_that_others_learn_from(text, tmp_path):
+    start = small_decoder(tmp_path)
+    finetune(text, start, tmp_path, Training(bleu_sentences=0, pairs=3), shots=3)
+    number = len((text / "train.de").read_text().splitlines())
+    assert sorted(read_json(tmp_path / "training.json")["lines"]) == [place + 1 for place in same_choice(number, 3)]
 
 
 def test_no_examples_for_a_model_that_reads_none(text, tmp_path):

@@ -19,6 +19,7 @@ from workflow_scripts.text.files import lockstep
 from workflow_scripts.training.curve import handed_on, score_key
 from workflow_scripts.training.job import Job, finish
 from workflow_scripts.training.loop import load_model
+from workflow_scripts.training.ragged import same_choice
 from workflow_scripts.training.rows import Dev, Rounds
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.too_long import Room, counted
@@ -39,13 +40,15 @@ def ask(
 ) -> None:
     """Write the model as it is, with templates in which so many of the training `pairs` stand before the source, drawn by the seed.
 
+    They are drawn from the pairs that a trained arm learns from (`training.pairs`).
     It is measured on the dev set like a trained one. Raises `InputError` where examples are wanted of a model that is no decoder.
     """
     codec = load_codec(job.start, documents)
     if shots and not codec.form.causal:
         raise InputError(f"shots: {job.start} is a model of the family {codec.form.title}, which reads no examples; set shots: 0")
     known = [(source, answer) for _, source, answer in lockstep(*pairs)]
-    drawn = np.random.default_rng(job.seed).permutation(len(known))[:shots].tolist()
+    allowed = np.asarray(same_choice(len(known), settings.pairs))
+    drawn = np.random.default_rng(job.seed).permutation(allowed)[:shots].tolist()
     codec.templates = replace(templates, examples=[known[place] for place in drawn])
     rounds, dev = read(codec)
     network: Any = load_model(job.start, settings, job.seed)
