@@ -4,10 +4,11 @@ import json
 import shutil
 
 import pytest
+from tiny_encoders import tiny_encoder
 from tiny_models import manual_pairs, small_encoder, small_model, small_t5, train_sentencepiece
 
 from workflow_scripts.models.batches import decoder_input
-from workflow_scripts.models.tokenisation import load_codec, sentinel_ids
+from workflow_scripts.models.tokenisation import load_codec, sentinel_ids, word_starts
 from workflow_scripts.stage import InputError
 
 
@@ -156,3 +157,10 @@ def test_a_tokenizer_that_is_not_the_models_is_refused(tmp_path):
     (model / "tokenizer.json").unlink()
     with pytest.raises(InputError, match=r"no tokenizer \(tokenizer\.json or .*\) is there"):
         load_codec(model)
+
+
+def test_words_begin_where_a_byte_level_vocabulary_marks_them(tmp_path):
+    tokenizer = load_codec(tiny_encoder(tmp_path, "modernbert")).tokenizer
+    starts, vocabulary = word_starts(tokenizer), tokenizer.get_vocab()
+    assert all(starts[number] == piece.startswith("Ġ") for piece, number in vocabulary.items())
+    assert 0 < starts.sum() < len(starts)

@@ -37,6 +37,8 @@ from workflow_scripts.text.words import BREAK, MASK, Segment, segment
 
 WORD_START = "▁"
 """SentencePiece's mark before the first piece of a word."""
+BYTE_START = "Ġ"
+"""The same of byte-level vocabularies (ModernBERT's), which the first word of a text lacks."""
 Join = Callable[[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
 """What makes a row of a source's ids and the labels."""
 
@@ -367,11 +369,11 @@ def ids_needed(tokenizer: Any) -> int:
 
 
 def word_starts(tokenizer: Any) -> np.ndarray:
-    """Of each id of the vocabulary, whether a word begins with that piece, as SentencePiece or as BERT's vocabulary marks it."""
+    """Of each id of the vocabulary, whether a word begins with that piece, as SentencePiece, a byte-level or BERT's vocabulary marks it."""
     tokens = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
-    if any(token.startswith(WORD_START) for token in tokens):
-        return np.array([token.startswith(WORD_START) for token in tokens])
-    return np.array([not token.startswith("##") for token in tokens])
+    # a few pieces of any vocabulary begin with the marks of others, which are letters and signs as well
+    mark = max((WORD_START, BYTE_START, "##"), key=lambda mark: sum(token.startswith(mark) for token in tokens))
+    return np.array([token.startswith(mark) != (mark == "##") for token in tokens])
 
 
 def ordinary_pieces(tokenizer: Any) -> np.ndarray:
