@@ -110,6 +110,16 @@ def test_a_phase_hands_on_a_model_that_all_else_opens(tmp_path):
     assert (tmp_path / "fast/model.bin").exists()
 
 
+def test_modules_as_wide_as_the_model_keep_their_last_layer():
+    shape = {"d_model": 16, "vocab_size": 50, "encoder_layers": 1, "decoder_layers": 1, "max_position_embeddings": 32}
+    shape |= {f"{half}_{name}": size for half in ("encoder", "decoder") for name, size in (("ffn_dim", 16), ("attention_heads", 2))}
+    network = MBartForConditionalGeneration(MBartConfig(**shape))
+    before = scores(network)
+    adapted = adapt(network, {"kind": "bottleneck", "width": WIDTH}, 1)
+    assert torch.allclose(scores(network), before, atol=1e-5)
+    assert torch.allclose(scores(merged(adapted)), before, atol=1e-5) and network.config.encoder_ffn_dim == 16 + WIDTH
+
+
 def test_a_family_without_a_setting_for_the_width_is_refused(tmp_path):
     network = load_network(tiny_encoder(tmp_path, "deberta"), "text", dropout=0.0, attention_dropout=0.0, seed=1)
     with pytest.raises(InputError, match=r"adapter: bottleneck: .* no setting for the width of its feed-forward modules; take lora"):

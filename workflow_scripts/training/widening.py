@@ -60,10 +60,11 @@ def _layers(network: Any, form: Any) -> Iterator[tuple[Any, str, str]]:
         for layer in layers_of(network.base_model, form, side):
             places = places_of_matrices(layer, form, side)
             where, _, name = places["FC1"].rpartition(".")
-            holder = layer.get_submodule(where)
+            holder, last = layer.get_submodule(where), layer.get_submodule(places["FC2"])
             size = getattr(holder, name).weight.shape
             for each, child in [*holder.named_children()]:
-                if isinstance(child, Linear) and child.weight.shape == size:
+                # where a module is as wide as the model, its last layer has this size as well
+                if isinstance(child, Linear) and child is not last and child.weight.shape == size:
                     yield holder, each, "first"
             where, _, name = places["FC2"].rpartition(".")
             yield layer.get_submodule(where), name, "last"
