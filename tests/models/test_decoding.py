@@ -54,11 +54,11 @@ def test_all_that_translates_takes_its_threads(tmp_path, monkeypatch):
     """What writes at once and `generate` have no other way to be told them."""
     taken = []
     monkeypatch.setattr(torch, "set_num_threads", taken.append)
-    codec = load_codec(small_model(tmp_path))
-    decoding.translator(tmp_path, codec, 3, Decoding())
-    (tmp_path / FILE).touch()
-    decoding.translator(tmp_path, codec, 2, Decoding())
-    decoding.translator(tmp_path, codec, 0, Decoding())
+    codec = load_codec(folder := small_model(tmp_path))
+    decoding.translator(folder, codec, 3, Decoding())
+    (folder / FILE).touch()
+    decoding.translator(folder, codec, 2, Decoding())
+    decoding.translator(folder, codec, 0, Decoding())
     assert taken == [3, 2]
 
 
@@ -166,6 +166,14 @@ def test_lengths_have_limits(tmp_path, family, engine):
         decoding.main(start, tmp_path / "t.de", tmp_path / "hyp", languages=("de", "en"), threads=1, settings=settings)
         lines = (tmp_path / "hyp").read_text(encoding="utf-8").splitlines()
         assert len(lines) == 2 and all(set(line.split()) <= {"die"} and least - 3 <= len(line.split()) <= least for line in lines)
+
+
+def test_a_text_that_must_be_longer_than_it_can_be_is_refused(model, tmp_path):
+    (tmp_path / "t.de").write_text("Drucken Sie das Fenster.\n", encoding="utf-8")
+    positions = AutoConfig.from_pretrained(model / "out/model").max_position_embeddings
+    for settings, longest in ((Decoding(min_length=9, max_length=8), 8), (Decoding(min_length=5000, max_length=6000), positions - 2)):
+        with pytest.raises(InputError, match=f"min_length: {settings.min_length} is more than the {longest} pieces"):
+            decoding.main(model / "out/model", tmp_path / "t.de", tmp_path / "hyp", languages=("de", "en"), settings=settings)
 
 
 def test_huggingface_holds_the_budget_and_the_precision(model, monkeypatch):

@@ -14,7 +14,7 @@ import torch
 from workflow_scripts import registry
 from workflow_scripts.entry_names import Named
 from workflow_scripts.models.reading import unknown_in
-from workflow_scripts.models.recognition import UNLIMITED, longest_row
+from workflow_scripts.models.recognition import UNLIMITED, longest_output, longest_row
 from workflow_scripts.models.search import Hypothesis
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.number_types import Natural, Positive
@@ -179,11 +179,16 @@ def translator(
 ) -> AbstractContextManager[Translate]:
     """What translates with a model, which is loaded once: as its generator writes, if that has a way of its own, else by the engine.
 
-    The model writes at most what it can, whatever the settings' `max_length`.
+    The model writes at most what it can, whatever the settings' `max_length`. Raises `InputError` where `min_length` is more than that.
     From now on PyTorch computes with so many `threads`; 0 leaves it those that it has.
     """
+    from transformers import AutoConfig
+
     if threads:
         torch.set_num_threads(threads)
+    longest = min(settings.max_length, longest_output(AutoConfig.from_pretrained(model)))
+    if settings.min_length > longest:
+        raise InputError(f"decoding.min_length: {settings.min_length} is more than the {longest} pieces that a text may have; lower it")
     generator = generator_of(model, prompts)
     if generator and generator.write:
         return generator.write(model, codec, settings, prompts, seed)
