@@ -136,6 +136,16 @@ def test_the_page_has_every_part(tmp_path, seeds):
     assert "somebody/mbart, revision c0ffee" in text and '<tr><th scope="row">x.tsv</th>' in text
 
 
+def test_the_page_says_which_examples_were_cut(tmp_path):
+    results(tmp_path / "results")
+    assert "Long texts were cut" not in made(tmp_path, configuration())
+    for arm, number in (("plain", 1), ("csr", 1), ("random", 1200)):
+        path = tmp_path / f"results/runs/labels/{arm}/seed1/predictions/de.scores.json"
+        put(path, read_json(path) | {"cut_examples": number})
+    text = unescape(made(tmp_path, configuration()))
+    assert "1 example of de has an end that was not read (plain, csr). 1,200 examples of de have an end that was not read (random)." in text
+
+
 @pytest.mark.parametrize("kind, objective", [("small", "mlm"), ("continued", "mlm"), ("small", "denoising")])
 def test_the_loss_of_the_backbones_pretraining_stands_beside_that_of_a_unigram_guess(tmp_path, kind, objective):
     results(tmp_path / "results")

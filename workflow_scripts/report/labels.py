@@ -114,6 +114,7 @@ def scores(study: Study) -> dict[str, Any]:
         "over_seeds": over_seeds,
         "covers": tested["covers"]["seeds"],
         "warnings": list(at_chance(study, rows)),
+        "cut": cut_examples(study),
         "headline": headline(study, rows, over_seeds, answered, [metric], called(study) if answered == [AVERAGE] else None),
         "differences": [],
         "measure": measure(study),
@@ -122,6 +123,16 @@ def scores(study: Study) -> dict[str, Any]:
         "confusions": confusions(study),
         "beside": beside(study, rows),
     }
+
+
+def cut_examples(study: Study) -> list[str]:
+    """Sentences on test sets of which some examples are longer than was read, with the arms that this holds of."""
+    found: dict[str, list[str]] = {}
+    for testset, arm in itertools.product(study.testsets, study.arms):
+        if number := found_scores(study, arm, testset).get("cut_examples"):
+            ends = f"{number:,} example{'s' if number > 1 else ''} of {testset} {'have' if number > 1 else 'has'} an end that was not read"
+            found.setdefault(ends, []).append(arm)
+    return [f"{said} ({', '.join(arms)})." for said, arms in found.items()]
 
 
 def called(study: Study) -> dict[str, str]:
