@@ -52,6 +52,24 @@ def test_the_legend_says_what_is_covered_and_how_it_was_computed(tables):
     assert "another training may differ" in made(tables)
 
 
+def test_a_score_between_0_and_1_keeps_its_digits(tables):
+    for name in ("scores", "comparisons"):
+        path = tables / f"{name}.tsv"
+        path.write_text(path.read_text(encoding="utf-8").replace("BLEU", "COMET").replace("2.875", "0.0123"), encoding="utf-8")
+    text = made(tables)
+    assert "finetune & 14.2500 &" in text and "+0.0123 [+2.2500, +3.5000]" in text and "40.00" in text
+
+
+def test_the_legend_promises_no_interval_and_no_correction_that_there_is_not(tables):
+    path = tables / "comparisons.tsv"
+    whole = path.read_text(encoding="utf-8")
+    path.write_text(whole.replace("2.25\t3.5\t", "\t\t").replace("-1.5\t-0.25\t", "\t\t"), encoding="utf-8")
+    text = made(tables)  # by randomization
+    assert "interval" not in text and "tested over test sentences alone; another training may differ" in text and "(Holm)" in text
+    path.write_text(whole.replace("0.002\t0.001", "0.001\t0.001").replace("0.03\t0.02", "0.02\t0.02"), encoding="utf-8")
+    assert "Holm" not in made(tables) and "p $<$ 0.01. BLEU" in made(tables)
+
+
 def test_tables_that_do_not_belong_together_are_refused(tables):
     with pytest.raises(InputError, match=r"gone\.tsv: no such file; a finished run has it"):
         paper.main(tables / "table.tex", tables / "gone.tsv", tables / "comparisons.tsv")

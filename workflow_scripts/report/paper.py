@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Iterable
 from pathlib import Path
 
-from workflow_scripts.evidence.metric import decimals
+from workflow_scripts.report.study import digits
 from workflow_scripts.report.tables import escaped, latex
 from workflow_scripts.stage import InputError, atomic, run
 
@@ -46,25 +46,40 @@ def table(scores: Rows, comparisons: Rows) -> str:
         if any(values.values()):
             rows.append([arm, *(cell for metric in metrics for cell in (_mean(values[metric], metric), _gain(against, arm, metric)))])
     seeds = sorted({int(row["seeds"]) for row in comparisons})
-    covers = "training seeds and test sentences" if seeds[-1] > 1 else "test sentences alone; another training may differ"
     legend = (
         f"{scores[0]['direction'] or scores[0]['task']}, test set {scores[0]['testset']}; means of {' or '.join(map(str, seeds))} seed(s). "
-        f"Differences from {baseline} with 95 % intervals over {covers}. † p < 0.05, ‡ p < 0.01, corrected for all comparisons (Holm). "
+        f"Differences from {baseline}{_covers(against.values(), seeds[-1] > 1)}. † p < 0.05, ‡ p < 0.01{_correction(against.values())}. "
         + "; ".join(f"{metric}: {signature}" for metric, signature in _signatures(scores, metrics))
     )
     body = latex(rows)
     return f"\\begin{{table}}\n\\centering\n{body}\n\\caption{{{escaped(legend)}}}\n\\end{{table}}\n\n"
 
 
+def _covers(against: Iterable[dict[str, str]], several: bool) -> str:
+    """What the intervals and tests take into account; a test by randomization has no intervals, and leaves the seeds as they are."""
+    alone = f"test sentences alone{_ANOTHER}"
+    if any(row["low"] for row in against):
+        return f" with 95 % intervals over {'training seeds and test sentences' if several else alone}"
+    return f", tested over {alone}"
+
+
+_ANOTHER = "; another training may differ"
+
+
+def _correction(against: Iterable[dict[str, str]]) -> str:
+    """How p was corrected, as far as it was: a correction makes some p larger, unless there is one comparison, or all p are 1."""
+    return ", corrected for all comparisons (Holm)" if any(row["p"] != row["p_uncorrected"] for row in against) else ""
+
+
 def _mean(values: list[float], metric: str) -> str:
-    return f"{statistics.fmean(values):.{decimals(metric) or 2}f}" if values else "–"
+    return f"{statistics.fmean(values):.{digits(metric)}f}" if values else "–"
 
 
 def _gain(against: dict[tuple[str, str], dict[str, str]], arm: str, metric: str) -> str:
     """The difference, its interval, and a marker where p is small."""
     if (row := against.get((arm, metric))) is None:
         return ""
-    places = decimals(metric) or 2
+    places = digits(metric)
     shown = [f"{float(row[key]):+.{places}f}".replace("-", "−") if row[key] else "" for key in ("difference", "low", "high")]
     p = float(row["p"] or 1)
     interval = f" [{shown[1]}, {shown[2]}]" if shown[1] else ""
