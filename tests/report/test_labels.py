@@ -21,6 +21,7 @@ from workflow_scripts.report.labels import scores
 from workflow_scripts.report.study import configured
 from workflow_scripts.run.config import load
 from workflow_scripts.stage import read_json
+from workflow_scripts.tasks.own import task
 from workflow_scripts.tasks.plan import Plans
 
 ARMS = ("plain", "csr", "random")
@@ -28,10 +29,10 @@ LABELS = ["yes", "<no> & co."]
 RIGHT = {("plain", "de"): 50, ("plain", "en"): 70, ("csr", "de"): 75, ("csr", "en"): 72, ("random", "de"): 52, ("random", "en"): 71}
 
 
-def configuration(seeds=(1,), experiments=("labels",)):
+def configuration(seeds=(1,), experiments=("labels",), task="classification"):
     source = {"file": "x.tsv", "columns": {"text": 1, "label": 2}}
     phases = {"plain": [], "csr": [{"data": "codeswitch", "updates": 10}], "random": [{"data": "random", "updates": 10}]}
-    experiment = {"task": "classification", "corpus": "texts", "backbone": "small", "lexicon": "given"}
+    experiment = {"task": task, "corpus": "texts", "backbone": "small", "lexicon": "given"}
     published = {"arm": "csr", "metric": "accuracy", "value": 80.0, "source": "somewhere", "testset": "average"}
     return load(
         {
@@ -144,6 +145,36 @@ def test_the_page_says_which_examples_were_cut(tmp_path):
         put(path, read_json(path) | {"cut_examples": number})
     text = unescape(made(tmp_path, configuration()))
     assert "1 example of de has an end that was not read (plain, csr). 1,200 examples of de have an end that was not read (random)." in text
+
+
+def test_words_that_an_arm_switches_while_it_is_finetuned_are_told(tmp_path):
+    root = results(tmp_path / "results")
+    assert "switched by the lexicon, anew" not in made(tmp_path, configuration())
+    path = root / "runs/labels/csr/seed1/finetune/training.json"
+    put(path, {**read_json(path), "settings": {"codeswitch": {"noise": {"rate": 0.25}}}})
+    page = made(tmp_path, configuration())
+    table = page[page.index("An arm is a way to train") : page.index("Labelled text")]
+    rows = {row.partition("<")[0]: row for row in table.split('<tr><th scope="row">')[1:] if "<td>finetune</td>" in row}
+    said = "<td>labels<small>25% of the words switched by the lexicon, anew in each epoch</small></td>"
+    assert said in rows["csr"] and "<td>labels</td>" in rows["random"] and page.count("anew in each epoch") == 1
+    assert "could not be made" not in page
+
+
+def test_a_task_of_a_plugin_may_have_a_hyphen_in_its_name(tmp_path, door):
+    task(
+        "alike-texts",
+        label="likeness",
+        learns="say how alike texts are",
+        outputs="grades",
+        loss=lambda outputs: outputs.sum(dim=1),
+        answer=lambda outputs: outputs.argmax(dim=1),
+        counts=lambda truth, given: [(a == b, 1) for a, b in zip(truth, given, strict=True)],
+        scores={"accuracy": lambda sums: sums[0] / sums[1]},
+        trivial=lambda texts: ["yes"] * len(texts),
+        trivially="always yes",
+    )
+    study = configured(results(tmp_path / "results"), Plans(configuration(task="alike-texts")).experiments["labels"])
+    assert study.head.choose_by == "score"
 
 
 @pytest.mark.parametrize("kind, objective", [("small", "mlm"), ("continued", "mlm"), ("small", "denoising")])

@@ -54,7 +54,9 @@ def phases(study: Study) -> list[dict[str, Any]]:
         chosen_by = names.get(said.get("handed_on", {}).get("chosen_by"))
         given = {**phase.noise, **phase.objective, **({"text": phase.text} if phase.text else {})}
         settings = ", ".join(f"{name}: {value}" for name, value in given.items())
-        row: dict[str, Any] = {"how": "; ".join(filter(None, [settings, written(said, phase.translations)])), "from": started_from(said)}
+        # of text with labels the table says so itself, and how many translations there are
+        translated = phase.translations and not study.labelled
+        row: dict[str, Any] = {"how": "; ".join(filter(None, [settings, written(said, translated)])), "from": started_from(said)}
         row |= {"updates": 0} if phase.untrained else {}
         rows.append({"arm": arm, **asdict(phase), "name": phase.name, "report": said, "made": made, "chosen_by": chosen_by, **row})
     return rows
@@ -80,6 +82,8 @@ def written(said: dict[str, Any], translations: bool = False) -> str:
         parts.append(f"a label is chosen by the log probability of its words{_NORMALISED[words['normalised']]}")
     if switch := said.get("switch"):
         parts.append(f"{switch['noise']['rate']:.0%} of the source's words switched by the lexicon")
+    if switch := said.get("settings", {}).get("codeswitch"):
+        parts.append(f"{switch['noise']['rate']:.0%} of the words switched by the lexicon, anew in each epoch")
     if adapter := said.get("adapter"):
         rank = f", rank {adapter['settings']['rank']}" if "rank" in adapter["settings"] else ""
         parts.append(f"adapter {adapter['label']}{rank}, {adapter['trained']:,} weights trained")

@@ -118,7 +118,7 @@ class Study:
     @property
     def head(self) -> Any:
         """Settings of finetuning of a task with labels."""
-        return getattr(self.settings, self.settings.task)
+        return getattr(self.settings, self.settings.head)
 
     @property
     def leading(self) -> str:
