@@ -9,6 +9,7 @@ from pathlib import Path
 import sentencepiece
 from configurations import DEFAULT, changed
 from looks import found, moses
+from tiny_decoders import small_decoder
 from tiny_models import manual_pairs, small_m2m100, small_t5
 
 from workflow_scripts.models import engines
@@ -59,6 +60,31 @@ def test_a_vocabulary_that_cannot_be_cut_down_is_found_before_the_run(tmp_path):
             assert line == "note   backbones.bible.trim: ByT5 reads bytes, so there is nothing to trim"
         else:
             assert line.startswith("WRONG") and "(M2M100Tokenizer) cannot be trimmed; leave `trim` out" in line
+
+
+def test_a_head_that_a_family_lacks_is_found_before_the_run(tmp_path):
+    raw = changed("backbones/bible", {"kind": "hub", "model": str(small_decoder(tmp_path))})
+    columns = {"document": "article", "question": "question", "answer": "answer", "start": "start", "passage": "passage"}
+    questions = {"file": "resources/qamr/en.tsv.xz", "header": True, "columns": columns}
+    test = {"de": {"language": "de", "file": "resources/xquad/de.json.xz"}}
+    raw["labelled"] = {"asked": {"unit": "question", "language": "en", "train": questions, "dev": {"held_out": 0.1}, "test": test}}
+    tags = {"file": "resources/universal-dependencies/en.train.conllu.xz"}
+    raw["labelled"]["tags"] = {
+        "unit": "word",
+        "language": "en",
+        "labels": ["NOUN", "X"],
+        "train": tags,
+        "dev": {"held_out": 0.1},
+        "test": {"en": {"held_out": 0.1}},
+    }
+    raw["arms"]["plain"] = [{"data": "task", "epochs": 1}]
+    for corpus, task in (("asked", "answering"), ("tags", "labelling")):
+        raw["experiments"][task] = {"task": task, "corpus": corpus, "backbone": "bible", "arms": ["plain"]}
+    lacks = "which has no head for answering; those that have one:"
+    for task, verdict, said in (("answering", "WRONG", lacks), ("labelling", "ok", "its tokenizer knows en")):
+        raw["run"] |= {"experiments": [task], "arms": ["plain"]}
+        line = found(raw, "backbones.bible.model")
+        assert line.startswith(verdict) and said in line
 
 
 def test_a_model_without_a_mask_restores_no_masks(tmp_path):

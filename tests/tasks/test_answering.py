@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from tiny_decoders import small_decoder
 from tiny_models import small_encoder, small_model
 from transformers import AutoModelForQuestionAnswering
 
@@ -211,6 +212,11 @@ def test_finetuning_and_prediction(models, text, tmp_path, family, changes):
         assert scores["metric"] == metric and scores["chance"] == 100 * answers.SCORES[metric](first)
         assert scores["low"] <= scores[metric] <= scores["high"] and scores["at_chance"] == (scores["low"] <= scores["chance"])
         assert scores["windows"] >= scores["examples"] == len(table) >= scores["passages"]
+
+
+def test_a_decoder_which_has_no_such_head_is_refused_before_text_is_read(text, tmp_path):
+    with pytest.raises(InputError, match="which has no head for answering; those that have one:"):
+        run({"gemma": small_decoder(tmp_path)}, text, tmp_path / "out", "gemma")
 
 
 def test_micro_batches_add_up_to_an_update(models, text, tmp_path):

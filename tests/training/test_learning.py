@@ -2,6 +2,7 @@
 
 import json
 import signal
+from dataclasses import replace
 
 import pytest
 import warm
@@ -42,6 +43,19 @@ def test_pairs_are_translated_in_the_directions_that_are_asked_for(files, tmp_pa
     assert both["rows"] == 2 * one["rows"] > 0 and both["unknown"]
     # the task goes on from it
     finetune(folder, tmp_path / "one/model", tmp_path / "task", SETTINGS)
+
+
+@pytest.mark.parametrize("documents", [False, True])
+def test_of_documents_too_long_is_what_was_said(files, tmp_path, documents):
+    """Sentences that are too long are left out, documents are cut."""
+    folder, model = files
+    short = replace(SETTINGS, max_length=24)
+    whole, report = (
+        learn(folder, model, tmp_path / str(one.max_length), "translation", settings=one, documents=documents) for one in (SETTINGS, short)
+    )
+    assert report["too_long"]["are"] == ("cut" if documents else "left out")
+    long = sum(text["too_long"] for text in report["too_long"]["train"])
+    assert long > 0 and (whole["rows"] == report["rows"]) == documents
 
 
 def test_two_sides_are_lines_for_an_objective_of_one_language(files, tmp_path):

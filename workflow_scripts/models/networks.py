@@ -52,9 +52,7 @@ def load_network(
         check_folder(Path(folder))
     config = transformers.AutoConfig.from_pretrained(folder)
     family = family_of(config)
-    if head not in family.heads:
-        able = titles(each for each in registry.entries("family").values() if head in each.heads)
-        raise InputError(f"{folder}: is a model of the family {family.title}, which has no head for {head}; those that have one: {able}")
+    check_head(folder, family, head)
     if family.decoder and not decoder_depth(config) and settings.get("decoder_layers") != 0:
         raise InputError(
             f"{folder}: lost its decoder to a head that reads the encoder (parts: encoder); set parts: encoder for what starts from it, "
@@ -113,6 +111,15 @@ def places_of_matrices(layer: Any, family: Family, side: str = "encoder") -> dic
     named = (side == "decoder" and family.decoder_matrices) or family.matrices
     parts = {name for name, _ in layer.named_modules()}
     return {name: next(one for one in where.split("|") if one in parts) for name, where in named.items()}
+
+
+def check_head(folder: Path | str, family: Family, *heads: str) -> None:
+    """Raise `InputError` where the `family` of the model in `folder` has none of the `heads` that would do."""
+    if not family.heads.keys() & {*heads}:
+        able = titles(each for each in registry.entries("family").values() if each.heads.keys() & {*heads})
+        raise InputError(
+            f"{folder}: is a model of the family {family.title}, which has no head for {heads[0]}; those that have one: {able}"
+        )
 
 
 def class_of(family: Family, head: str) -> Any:

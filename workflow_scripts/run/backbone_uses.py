@@ -84,6 +84,13 @@ def _has_written(backbone: BackbonePlan) -> bool:
     return plan.task.answers == "text" and not plan.encoder_writes(model.arm)
 
 
+def heads_given(backbone: BackbonePlan) -> list[str]:
+    """The heads that tasks give the backbone itself, or what is made from it in the same form, each once, sorted."""
+    plans = [plan for plan in backbone_users(backbone) if plan.trains and plan.task.has_head]
+    arms = [(plan, arm) for plan in plans for arm in plan.arms if plan.phases_of(arm)]
+    return sorted({plan.task.head for plan, arm in arms if _keeps_form(plan.backbone_of(arm), backbone)})
+
+
 def keeps_head(backbone: BackbonePlan) -> bool:
     """Whether a backbone keeps the head of its pretraining: another is made from it, it writes at once, or guesses masked words first."""
     # models that others trained count by the experiment

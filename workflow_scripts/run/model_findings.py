@@ -8,7 +8,7 @@ import functools
 import io
 import itertools
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -19,9 +19,10 @@ from workflow_scripts import registry
 from workflow_scripts.evidence.scores import Scores, leading
 from workflow_scripts.models.family import DEFAULT_FAMILY
 from workflow_scripts.models.foreign_code import code_that_ran, trusting
+from workflow_scripts.models.networks import check_head
 from workflow_scripts.models.recognition import config_of, family_of, titles
 from workflow_scripts.models.tokenisation import sentinel_ids
-from workflow_scripts.run.backbone_uses import keeps_head, languages_known, writes_text
+from workflow_scripts.run.backbone_uses import heads_given, keeps_head, languages_known, writes_text
 from workflow_scripts.run.estimates import MBART_LARGE, Shape
 from workflow_scripts.run.findings import Finding, Jobs, is_awaited, judged, masked_phases
 from workflow_scripts.run.mark_findings import of_other_tools
@@ -62,7 +63,7 @@ def of_backbone(backbone: BackbonePlan) -> Iterator[Finding]:
     elif not block.model:
         return  # made of another backbone
     elif folder := folder_of(block):
-        able = not writes_text(backbone), masked_phases(backbone), keeps_head(backbone)
+        able = not writes_text(backbone), masked_phases(backbone), keeps_head(backbone), heads_given(backbone)
         with trusting(block.trust_remote_code):
             yield judged(f"{backbone.where}.model", _model_in, folder, codes, *able)
         if block.trim:
@@ -123,14 +124,18 @@ def folder_of(block: Backbone) -> Path | None:
     return located(block.model, block.revision) if block.model else None
 
 
-def _model_in(folder: Path, codes: list[str], encoder_will_do: bool, masked: list[str], head: bool = False) -> str:
+def _model_in(
+    folder: Path, codes: list[str], encoder_will_do: bool, masked: list[str], keeps: bool = False, heads: Sequence[str] = ()
+) -> str:
     family = family_of(folder)
+    for head in heads:
+        check_head(folder, family, head, f"encoder_{head}")
     if not family.writes and not encoder_will_do:
         writers = titles(one for one in registry.entries("family").values() if one.writes)
         said = f"{folder}: is a model of type {family.model_type!r}; one that writes text is needed ({writers})"
         raise InputError(f"{said}; an encoder writes in arms whose task has `generator: sga`, an XLM-R also by `kind: converted`")
     codec = codec_in(folder)
-    unread = _unread_weights(folder, head)
+    unread = _unread_weights(folder, keeps)
     if not family.writes:
         return f"{folder}, an encoder ({family.model_type}){unread}"
     if masked and not family.causal and codec.tokenizer.mask_token is None and not sentinel_ids(codec):

@@ -152,6 +152,7 @@ ANSWERING = head_task(
     answers="spans",
     named="",
     unit="question",
+    head="answering",
     reader=reader_of,
     network=lambda folder, labels, settings, seed, scratch: load_token_head(
         folder, "answering", labels, settings, seed, scratch, new_head=labels is not None

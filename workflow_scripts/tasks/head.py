@@ -31,6 +31,8 @@ from workflow_scripts.errors import InputError
 from workflow_scripts.evidence import label_metric
 from workflow_scripts.evidence.average import Significance, compare_folders
 from workflow_scripts.models.batches import Row
+from workflow_scripts.models.networks import check_head
+from workflow_scripts.models.recognition import family_of
 from workflow_scripts.stage import from_plain, run, write_json
 from workflow_scripts.tasks.finetuning import Batches, FinetuneSettings, Prepared, finetune_head, mean_of, with_choice
 from workflow_scripts.tasks.head_task import About, Answered, HeadTask
@@ -112,6 +114,7 @@ def prepare(
     """The model with its head, the text as rows, and how a look at the dev sets is made."""
     chosen, labels = getattr(settings, task.key), task.labels_in(settings)
     about = About(chosen, labels)
+    check_head(job.start, family_of(job.start), task.head, f"encoder_{task.head}")
     reader = task.reader(job.start, chosen, settings.language)
     tables = [task.read(path, labels, chosen.examples) for path in train]
     switched = switching(tables[0], settings, lexicons, into, job.seed, task.unit)

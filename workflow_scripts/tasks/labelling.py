@@ -249,6 +249,7 @@ LABELLING = head_task(
     about="Token labelling: words are tagged with parts of speech or named entities; finetuned in one language, tested in others.",
     answers="tags",
     unit="word",
+    head="labelling",
     baseline_learns=True,
     reader=lambda folder, settings, language: WordReader(folder, settings.max_length, settings.parts, language),
     network=lambda folder, labels, settings, seed, scratch: load_token_head(

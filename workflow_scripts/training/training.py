@@ -97,7 +97,9 @@ def learn(
     """
     job, settings = _with_choice(job, settings, phase)
     entry: Objective = registry.entry("objective", objective_for(objective, family_of(job.start)))
-    block = objective_block(entry, json.loads(objective_settings), settings)
+    # documents are cut, by an objective too that leaves long sentences out
+    cut = replace(settings, too_long="cut") if documents and settings.too_long is None else settings
+    block = objective_block(entry, json.loads(objective_settings), cut)
     with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
         material = entry.prepare(block, _text(train, entry.reads), _text(dev, entry.reads), job.seed, Path(folder) / "text")
         method = material.method() if material.method else Method()
