@@ -61,6 +61,8 @@ class Task(registry.Entry, Generic[P]):
     has_head: ClassVar[bool] = False
     """Whether a head is finetuned for it (`head_task.HeadTask`)."""
 
+    head: str = ""
+    """That head in the table of families."""
     settings: type[AnyExperiment]
     """Its block in the configuration."""
     text: Literal["corpora", "labelled", "aligned"]

@@ -63,8 +63,8 @@ class HeadTask(Task[Plan]):
     """What one call of `finetune` is told."""
     unit: str = "text"
     """What has a label in its text: a text, word, question or query."""
-    head: Literal["classification", "labelling", "answering"] = "classification"
-    """Its head in the table of families; `classification` may read the encoder alone (`encoder_classification`)."""
+    head: str = "classification"
+    """Its head in the table of families: `classification`, which may read the encoder alone, `labelling` or `answering`."""
     cut: bool = False
     """Whether an example that is too long becomes several rows."""
     reader: Callable[[Path, Any, str], Reader]
