@@ -142,9 +142,10 @@ def test_the_page_says_which_examples_were_cut(tmp_path):
     assert "Long texts were cut" not in made(tmp_path, configuration())
     for arm, number in (("plain", 1), ("csr", 1), ("random", 1200)):
         path = tmp_path / f"results/runs/labels/{arm}/seed1/predictions/de.scores.json"
-        put(path, read_json(path) | {"cut_examples": number})
+        put(path, read_json(path) | {"cut_examples": number, "answers_lost": number - 1})
     text = unescape(made(tmp_path, configuration()))
     assert "1 example of de has an end that was not read (plain, csr). 1,200 examples of de have an end that was not read (random)." in text
+    assert "1,199 answers of de lie between two windows (random)." in text
 
 
 def test_words_that_an_arm_switches_while_it_is_finetuned_are_told(tmp_path):

@@ -18,7 +18,7 @@ from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import answering
 from workflow_scripts.tasks.answering import ANSWERING, Answering, first_sentence, reader_of, score
 from workflow_scripts.tasks.heads import load_token_head
-from workflow_scripts.tasks.passages import mark, pieces_of_span
+from workflow_scripts.tasks.passages import answers_lost, mark, pieces_of_span
 from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.labelled import Labelled, main
 from workflow_scripts.text.labelled_source import LabelledSource
@@ -112,6 +112,17 @@ def test_windows_lose_no_piece_and_mark_the_answer(models, family, parts):
         assert sorted(allowed.nonzero().flatten().tolist()) == sorted(window.row[1][2:])
         begin = pieces.offsets.index(window.offsets[0])
         assert ids[window.first :][: len(window.offsets)].tolist() == pieces.ids[begin : begin + len(window.offsets)]
+
+
+def test_answers_between_two_windows_are_counted(models, capsys):
+    """Windows that do not overlap have some answers in two parts, and those are said to be lost."""
+    table = [example(word, PASSAGE * 3) for word in ("house", "café", "and the end")]
+    for stride, lost in ((4, False), (100, True)):
+        reader = reader_of(models["xlm-roberta"], Answering(max_length=24, stride=stride))
+        windows = reader.windows(table, "en")
+        found = answers_lost(windows, table)
+        naive = [all(window.row[1][0] == window.row[1][2] for window in windows if window.example == n) for n in range(len(table))]
+        assert found == sum(naive) and bool(found) == lost == ("lower answering.stride" in capsys.readouterr().out)
 
 
 def test_the_row_is_that_of_the_familys_pairs(models):

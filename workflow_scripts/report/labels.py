@@ -126,12 +126,16 @@ def scores(study: Study) -> dict[str, Any]:
 
 
 def cut_examples(study: Study) -> list[str]:
-    """Sentences on test sets of which some examples are longer than was read, with the arms that this holds of."""
+    """Sentences on test sets of which some examples were cut, or have an answer that no row has whole, with the arms they hold of."""
     found: dict[str, list[str]] = {}
     for testset, arm in itertools.product(study.testsets, study.arms):
-        if number := found_scores(study, arm, testset).get("cut_examples"):
+        said = found_scores(study, arm, testset)
+        if number := said.get("cut_examples"):
             ends = f"{number:,} example{'s' if number > 1 else ''} of {testset} {'have' if number > 1 else 'has'} an end that was not read"
             found.setdefault(ends, []).append(arm)
+        if number := said.get("answers_lost"):
+            between = f"{number:,} answer{'s' if number > 1 else ''} of {testset} {'lie' if number > 1 else 'lies'} between two windows"
+            found.setdefault(between, []).append(arm)
     return [f"{said} ({', '.join(arms)})." for said, arms in found.items()]
 
 

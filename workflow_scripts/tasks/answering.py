@@ -22,7 +22,7 @@ from workflow_scripts.tasks.head import commands
 from workflow_scripts.tasks.head_settings import HeadSettings
 from workflow_scripts.tasks.head_task import About, Answered, head_task
 from workflow_scripts.tasks.heads import Part, load_token_head
-from workflow_scripts.tasks.passages import PassageReader, Window, mark
+from workflow_scripts.tasks.passages import PassageReader, Window, answers_lost, mark
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.questions import Span, parse_lost, parse_spans, write_spans
 from workflow_scripts.text.words import sentences
@@ -164,7 +164,10 @@ ANSWERING = head_task(
     compared=lambda example, span: (right_answers(example), text_of(example, span)),
     line=lambda example, span: f"{write_spans([span])}\t{text_of(example, span)}",
     answer=lambda example, line: parse_spans(line.partition("\t")[0])[0],
-    beside=lambda path, part, answered, reader, about: {"windows": len(part.windows)},
+    beside=lambda path, part, answered, reader, about: {
+        "windows": len(part.windows),
+        "answers_lost": answers_lost(part.windows, part.examples),
+    },
     words={
         "learns": "mark the answer of a question in a passage",
         "inputs": "questions",

@@ -76,6 +76,9 @@ class PassageReader(Reader):
             spans = parse_spans(example.label)  # none where a test set's answer is not in its passage
             answer = pieces_of_span(passage, spans[0]) if spans else None
             made += self._windows_of(number, question.ids[: self.longest_question], passage, answer, code)
+        if lost := answers_lost(made, examples):
+            said = f"{lost:,} of {len(examples):,} questions have an answer that no window of the passage has whole"
+            print(f"WARNING: {said}; it is learnt as none: lower answering.stride, or raise max_length", flush=True)
         return made
 
     def rows(self, examples: Sequence[Any], code: str, labels: list[str]) -> list[Row]:
@@ -113,6 +116,12 @@ class PassageReader(Reader):
         if not self.has_decoder:
             batch.pop("decoder_input_ids", None)
         return batch
+
+
+def answers_lost(windows: Sequence[Window], examples: Sequence[Example]) -> int:
+    """How many of the examples have an answer in their passage that none of their windows has whole: it lies between two of them."""
+    whole = {window.example for window in windows if window.row[1][0] != window.row[1][2]}
+    return sum(bool(parse_spans(example.label)) and number not in whole for number, example in enumerate(examples))
 
 
 def pieces_of_span(pieces: Pieces, span: Span) -> Span | None:
