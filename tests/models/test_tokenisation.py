@@ -164,3 +164,7 @@ def test_words_begin_where_a_byte_level_vocabulary_marks_them(tmp_path):
     starts, vocabulary = word_starts(tokenizer), tokenizer.get_vocab()
     assert all(starts[number] == piece.startswith("Ġ") for piece, number in vocabulary.items())
     assert 0 < starts.sum() < len(starts)
+
+
+def test_where_no_piece_is_marked_each_is_a_word(tmp_path):
+    assert word_starts(load_codec(small_t5(tmp_path, "byt5")).tokenizer).all()

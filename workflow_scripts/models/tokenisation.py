@@ -369,10 +369,13 @@ def ids_needed(tokenizer: Any) -> int:
 
 
 def word_starts(tokenizer: Any) -> np.ndarray:
-    """Of each id of the vocabulary, whether a word begins with that piece, as SentencePiece, a byte-level or BERT's vocabulary marks it."""
+    """Of each id of the vocabulary, whether a word begins with that piece, as SentencePiece, a byte-level or BERT's vocabulary marks it.
+
+    In a vocabulary without such marks each piece is a word.
+    """
     tokens = tokenizer.convert_ids_to_tokens(range(len(tokenizer)))
     # a few pieces of any vocabulary begin with the marks of others, which are letters and signs as well
-    mark = max((WORD_START, BYTE_START, "##"), key=lambda mark: sum(token.startswith(mark) for token in tokens))
+    mark = max(("##", WORD_START, BYTE_START), key=lambda mark: sum(token.startswith(mark) for token in tokens))
     return np.array([token.startswith(mark) != (mark == "##") for token in tokens])
 
 
