@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Generic, Literal, NamedTuple, TypeVar
+from typing import Any, Generic, Literal, NamedTuple, TypeVar
 
 from workflow_scripts import registry
 from workflow_scripts.config.experiments import AnyExperiment
@@ -58,11 +58,6 @@ class Measure(NamedTuple):
 class Task(registry.Entry, Generic[P]):
     """A task: everything that rules, checks, preflight and report ask of it. Functions take the plan of an experiment."""
 
-    has_head: ClassVar[bool] = False
-    """Whether a head is finetuned for it (`head_task.HeadTask`)."""
-
-    head: str = ""
-    """That head in the table of families."""
     settings: type[AnyExperiment]
     """Its block in the configuration."""
     text: Literal["corpora", "labelled", "aligned"]
@@ -107,6 +102,8 @@ class Task(registry.Entry, Generic[P]):
     text `rows`, `pairs`, `pair`, `input`, `output`."""
     parts: Parts
     """The parts of an experiment's section in the report."""
+    head: str = ""
+    """The head in the table of families that is finetuned for it (`head_task.HeadTask`); none by default."""
     named: str = ""
     """Of a task with a head: what the settings of finetuning call the labels; empty where the text has no list of them."""
     asked: bool = False
@@ -119,6 +116,11 @@ class Task(registry.Entry, Generic[P]):
     """Of a task that answers text: how a decoder is asked for it, if not as for a translation (`models.templates`)."""
     measure: Callable[[Any, Any], Measure] | None = None
     """Of a task that answers no text: settings of an experiment, and its text → what its scores are called."""
+
+    @property
+    def has_head(self) -> bool:
+        """Whether a head is finetuned for it."""
+        return bool(self.head)
 
 
 def register_task(task: Task) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field
@@ -54,7 +54,6 @@ class Answered(NamedTuple):
 class HeadTask(Task[Plan]):
     """A task for which a head is finetuned: what differs between such tasks."""
 
-    has_head: ClassVar[bool] = True
     key: str
     """The key of its settings in an experiment."""
     finetuning: type[HeadSettings]

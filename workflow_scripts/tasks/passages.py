@@ -78,7 +78,7 @@ class PassageReader(Reader):
             made += self._windows_of(number, question.ids[: self.longest_question], passage, answer, code)
         if lost := answers_lost(made, examples):
             said = f"{lost:,} of {len(examples):,} questions have an answer that no window of the passage has whole"
-            print(f"WARNING: {said}; it is learnt as none: lower answering.stride, or raise max_length", flush=True)
+            print(f"WARNING: {said}; it counts as none: lower answering.stride, or raise max_length", flush=True)
         return made
 
     def rows(self, examples: Sequence[Any], code: str, labels: list[str]) -> list[Row]:
