@@ -137,6 +137,14 @@ def longest_source(codec: Codec, config: Any, settings: Decoding) -> int:
     return longest
 
 
+def longest_text(config: Any, settings: Decoding) -> int:
+    """The most pieces of a text that a model of this configuration writes. Raises `InputError` where it must have more (`min_length`)."""
+    longest = min(settings.max_length, longest_output(config))
+    if settings.min_length > longest:
+        raise InputError(f"decoding.min_length: {settings.min_length} is more than the {longest} pieces that a text may have; lower it")
+    return longest
+
+
 SPARE = 16
 """Pieces by which the names of languages in a prompt may differ, and the shortest source that there is room for."""
 
@@ -182,13 +190,8 @@ def translator(
     The model writes at most what it can, whatever the settings' `max_length`. Raises `InputError` where `min_length` is more than that.
     From now on PyTorch computes with so many `threads`; 0 leaves it those that it has.
     """
-    from transformers import AutoConfig
-
     if threads:
         torch.set_num_threads(threads)
-    longest = min(settings.max_length, longest_output(AutoConfig.from_pretrained(model)))
-    if settings.min_length > longest:
-        raise InputError(f"decoding.min_length: {settings.min_length} is more than the {longest} pieces that a text may have; lower it")
     generator = generator_of(model, prompts)
     if generator and generator.write:
         return generator.write(model, codec, settings, prompts, seed)

@@ -86,14 +86,13 @@ def by_batch(
         import torch
 
         from workflow_scripts.device import without_gradients
-        from workflow_scripts.models.decoding import Translate, longest_source
-        from workflow_scripts.models.recognition import longest_output
+        from workflow_scripts.models.decoding import Translate, longest_source, longest_text
         from workflow_scripts.models.search import Hypothesis, behind_prompts, padded_batches, without_penalties_of_its_own
 
         own = own_settings(registry.entry("engine", name), settings.engine_settings)
         network = loaded(model, codec, settings).eval()
         fixed = {"network": network, "codec": codec, "settings": own}
-        fixed["max_length"] = min(settings.max_length, longest_output(network.config))
+        fixed["max_length"] = longest_text(network.config, settings)
 
         @without_gradients
         def write(rows: list[list[int]], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:

@@ -18,9 +18,8 @@ from typing import Any, NamedTuple
 import torch
 
 from workflow_scripts.device import pick_device, without_gradients
-from workflow_scripts.models.decoding import Decoding, Translate, longest_source
+from workflow_scripts.models.decoding import Decoding, Translate, longest_source, longest_text
 from workflow_scripts.models.engine import loaded, register_engine
-from workflow_scripts.models.recognition import longest_output
 from workflow_scripts.models.search import Hypothesis, beam_search
 from workflow_scripts.models.templates import Templates
 from workflow_scripts.models.tokenisation import Codec, ids_needed
@@ -32,7 +31,7 @@ def with_huggingface(model: Path, codec: Codec, threads: int, settings: Decoding
     """Translate by Hugging Face's `generate`."""
     network = loaded(model, codec, settings)
     lengths: dict[str, Any] = {
-        "max_length": settings.max_length,
+        "max_length": longest_text(network.config, settings),
         "min_length": settings.min_length,
         "length_penalty": settings.length_penalty,
     }
@@ -57,7 +56,7 @@ def with_ctranslate2(model: Path, codec: Codec, threads: int, settings: Decoding
         halves = device == "cuda" and "float16" in ctranslate2.get_supported_compute_types(device)
         compute_type = "float16" if halves else "float32"
     config = AutoConfig.from_pretrained(model)
-    longest = min(settings.max_length, longest_output(config))
+    longest = longest_text(config, settings)
     with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
         known = convert(model, codec, Path(folder) / "model")
         # one thread per batch is faster than several threads on one batch; the weights are shared

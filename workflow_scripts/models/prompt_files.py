@@ -16,10 +16,9 @@ from typing import Any
 import torch
 
 from workflow_scripts.device import pick_device
-from workflow_scripts.models.decoding import Decoding, Translate, computed_in
+from workflow_scripts.models.decoding import Decoding, Translate, computed_in, longest_text
 from workflow_scripts.models.networks import load_network
 from workflow_scripts.models.prompts import Generator, check_encoder, checksum_of
-from workflow_scripts.models.recognition import longest_output
 from workflow_scripts.models.refining import losses, write
 from workflow_scripts.models.search import Hypothesis
 from workflow_scripts.models.sga import BLOCK, FILE, SGA
@@ -82,7 +81,7 @@ def with_generator(model: Path, codec: Codec, settings: Decoding, prompts: Path 
     generator = load_generator(model, codec, prompts).to(device, dtype=computed_in(settings, device))
     often = {"iterations": settings.iterations, "alignment_iterations": settings.alignment_iterations}
     denoised = Counter[int]()
-    longest = min(settings.max_length, longest_output(generator.config))
+    longest = longest_text(generator.config, settings)
 
     def translate(rows: list[list[int]], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
         written = write(generator, rows, codec.tokenizer.pad_token_id, settings.batch_tokens, longest=longest, **often)

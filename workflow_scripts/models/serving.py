@@ -39,8 +39,7 @@ class Serving:
 @contextlib.contextmanager
 def with_vllm(model: Path, codec: Codec, threads: int, settings: Decoding, seed: int) -> Iterator[Translate]:
     """Write behind prompts by vLLM, greedily. Raises `InputError` where it is not installed, and for what it is not asked for here."""
-    from workflow_scripts.models.decoding import Translate, longest_source
-    from workflow_scripts.models.recognition import longest_output
+    from workflow_scripts.models.decoding import Translate, longest_source, longest_text
     from workflow_scripts.models.search import Hypothesis
 
     if not codec.form.causal:
@@ -68,7 +67,7 @@ def with_vllm(model: Path, codec: Codec, threads: int, settings: Decoding, seed:
     ends = codec.ends(SimpleNamespace(generation_config=GenerationConfig.from_pretrained(model)))
     wanted = SamplingParams(
         temperature=0.0,
-        max_tokens=min(settings.max_length, longest_output(config)),
+        max_tokens=longest_text(config, settings),
         min_tokens=settings.min_length,
         stop_token_ids=ends,
         detokenize=False,
