@@ -49,12 +49,12 @@ def main(model: str, other: str, text: str, code: str, texts: str = "10000", thr
     )
     _wait()
     whole, whole_cpu = time.perf_counter() - started, time.process_time() - begun
-    told = {"texts": len(lines), "layers": [half.depth for half in halves], "width": [half.width for half in halves], "pairs": len(pairs)}
+    sizes = {"texts": len(lines), "layers": [half.depth for half in halves], "width": [half.width for half in halves], "pairs": len(pairs)}
     device = chip(pick_device("auto"))
     memory = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2)
     line = {"case": "cka", "unit": "s", "ours": round(whole, 2), "peer": round(passes, 2), "ratio": round(whole / passes, 3)}
     line["ratio_cpu"] = round(whole_cpu / passes_cpu, 3)
-    print(json.dumps({**line, **told, "threads": int(threads), "device": device, "peak_gb": memory}), flush=True)
+    print(json.dumps({**line, **sizes, "threads": int(threads), "device": device, "peak_gb": memory}), flush=True)
 
 
 def _wait() -> None:

@@ -345,8 +345,8 @@ def decoded(model: Path, folder: Path) -> dict[str, Any]:
     size, (peer, theirs) = max(peers.items(), key=lambda entry: entry[1][0])
     own, found = translate(engine="ctranslate2")
     same = sum(a == b for a, b in zip(found, theirs, strict=True))
-    told = {"case": f"{SENTENCES} sentences, greedy", "unit": "sentences/s", "ours": round(own, 2), "peer": round(peer, 2)}
-    return {**told, "ratio": round(own / peer, 2), "peer_batch": size, "same": same, "threads": threads}
+    case = {"case": f"{SENTENCES} sentences, greedy", "unit": "sentences/s", "ours": round(own, 2), "peer": round(peer, 2)}
+    return {**case, "ratio": round(own / peer, 2), "peer_batch": size, "same": same, "threads": threads}
 
 
 if __name__ == "__main__":

@@ -58,7 +58,7 @@ def main(model: str, text: str, source: str, target: str, updates: str = "100", 
     for name in VARIANTS:
         line: dict[str, Any] = {"case": name, "unit": "target tokens/s", "ours": speed[OURS], "peer": speed[name]}
         line |= {"ratio": round(speed[OURS] / speed[name], 2), "ready": round(warm_up[name] - warm_up[OURS], 1)}
-        print(json.dumps({**line, "model": model, "batch_tokens": int(tokens), **runs[name][0]["told"]}), flush=True)
+        print(json.dumps({**line, "model": model, "batch_tokens": int(tokens), **runs[name][0]["setup"]}), flush=True)
 
 
 def apart(*arguments: str) -> dict:
@@ -121,8 +121,8 @@ def case(model: str, text: str, source: str, target: str, updates: int, tokens: 
     spent = sum(batch["labels"].numel() + batch["input_ids"].numel() for batch in batches[:updates])
     counted = sum(len(labels) for rows in planned[:updates] for _, labels in rows)
     read = sum(len(ids) for rows in planned[:updates] for ids, _ in rows)
-    told = {"device": chip(device), "threads": threads, "precision": precision, "padding": round(1 - (counted + read) / spent, 3)}
-    return {"speed": round(counted / taken), "warm_up": round(warm_up, 2), "told": told}
+    setup = {"device": chip(device), "threads": threads, "precision": precision, "padding": round(1 - (counted + read) / spent, 3)}
+    return {"speed": round(counted / taken), "warm_up": round(warm_up, 2), "setup": setup}
 
 
 def in_random_order(rounds: ParallelText, tokens: int, batches: int, seed: int) -> Iterator[list[Row]]:

@@ -1,6 +1,6 @@
 """Snakemake's own business: the checked configuration, wildcards, and how rules ask for what their jobs read.
 
-What a job reads and is told is decided in the modules of `run/` that `run/jobs.py` names; where files are, in `workflow_scripts/config/paths.py`.
+What a job reads, and its flags, is decided in the modules of `run/` that `run/jobs.py` names; where files are, in `workflow_scripts/config/paths.py`.
 """
 
 import gc

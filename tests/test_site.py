@@ -79,7 +79,7 @@ def test_examples_that_no_recipe_has_are_allowed_by_the_schema(schema, places):
 
 def test_messages_are_read_from_the_code():
     def told(code):
-        return [made for _, said, texts in errors._told(ast.parse(code), "a.py") for made in errors.templates(said, texts)]
+        return [made for _, said, texts in errors._raised(ast.parse(code), "a.py") for made in errors.templates(said, texts)]
 
     assert told('raise InputError(f"{path}: is empty; give " + ("text" if x else "more"))') == ["…: is empty; give …"]
     assert told('def problems(x):\n    yield f"{x}: is wrong"\n\ndef other(x):\n    yield f"{x}: is no problem"\n') == ["…: is wrong"]

@@ -191,7 +191,7 @@ def processes() -> int:
 def _plain_flags(main: functools.partial, arguments: list[str]) -> dict[str, Any] | None:
     """Parse flags `--name value …` into keyword arguments without tyro, which COMET's environment lacks.
 
-    A NamedTuple is told by flags of its fields. Returns None where the arguments do not fit; tyro then explains what is wrong.
+    A NamedTuple is read from flags of its fields. Returns None where the arguments do not fit; tyro then explains what is wrong.
     """
     hints = get_type_hints(main.func)
     records = {name: kind for name, kind in hints.items() if hasattr(kind, "_field_defaults")}
@@ -329,7 +329,7 @@ def atomic(path: Path, mode: str = "w") -> Iterator[IO]:
         to_disk(temporary)
         os.replace(temporary, path)
     except OSError as error:
-        if error.filename is None or str(error.filename) == str(temporary):  # a full disk is told without a name
+        if error.filename is None or str(error.filename) == str(temporary):  # the error of a full disk has no name
             error.filename, error.filename2 = str(path), None
         raise
     finally:

@@ -1,1 +1,1 @@
-"""What a GPU makes of training, decoding and mapping: `python -m benchmarks.gpu`, told in `__main__.py`."""
+"""What a GPU makes of training, decoding and mapping: `python -m benchmarks.gpu`, by `__main__.py`."""

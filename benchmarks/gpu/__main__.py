@@ -166,11 +166,11 @@ def decoded(engine: Any, tokens: int, device: torch.device, tiny: bool) -> dict[
     from workflow_scripts.models.tokenisation import load_codec
 
     length = 4 if tiny else 24
-    told: dict[str, Any] = {"min_length": length, "max_length": length, "batch_tokens": tokens, "device": device.type}
+    given: dict[str, Any] = {"min_length": length, "max_length": length, "batch_tokens": tokens, "device": device.type}
     with tempfile.TemporaryDirectory() as name:
         model, lines = decoded_text(Path(name), tiny)
         codec = load_codec(model)
-        with translator(model, codec, 0, Decoding(engine=engine, **told)) as translate:
+        with translator(model, codec, 0, Decoding(engine=engine, **given)) as translate:
             translate(lines[: len(lines) // 8], ("en", "de"), 1)
             began = time.perf_counter()
             translate(lines, ("en", "de"), 1)
@@ -328,12 +328,12 @@ def main(arguments: list[str] | None = None) -> None:
     device = pick_device(chosen.device)
     if device.type == "cpu" and not chosen.tiny:
         parser.exit(77, "there is no GPU; on a CPU the shapes are too large, give --tiny\n")
-    began, told = time.perf_counter(), {**machine(device), "tiny": chosen.tiny}
+    began, shared = time.perf_counter(), {**machine(device), "tiny": chosen.tiny}
     chosen.output.parent.mkdir(parents=True, exist_ok=True)
     done = {key(json.loads(line)) for line in chosen.output.read_text("utf-8").splitlines()} if chosen.output.exists() else set()
     for part in chosen.parts:
         for name, needs, measure in PARTS[part](device, chosen.tiny):
-            line = {"part": part, "case": name, **told}
+            line = {"part": part, "case": name, **shared}
             missing = [package for package in needs if importlib.util.find_spec(package) is None]
             if missing:
                 print(json.dumps({**line, "left_out": f"needs {', '.join(missing)}"}), flush=True)

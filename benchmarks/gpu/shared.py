@@ -34,13 +34,13 @@ def together(kind: str, processes: int, device: torch.device, seconds: float, ti
             assert process.stdin
             process.stdin.write("go\n")
             process.stdin.flush()
-        told = [json.loads(process.stdout.readline() or "{}") for process in started if process.stdout]
+        results = [json.loads(process.stdout.readline() or "{}") for process in started if process.stdout]
         taken = free - torch.cuda.mem_get_info()[0] if device.type == "cuda" else 0
     finally:
-        for process in started:  # each has told what it made, and waits
+        for process in started:  # each has printed what it made, and waits
             process.kill()
             process.communicate()
-    found = {key: round(sum(one[key] for one in told), 1) for key in ("updates_per_s", "target_tokens_per_s")}
+    found = {key: round(sum(one[key] for one in results), 1) for key in ("updates_per_s", "target_tokens_per_s")}
     return {**found, "processes": processes, "taken_gb": round(taken / 1e9, 2)}
 
 

@@ -265,7 +265,7 @@ def in_turn(variants: Mapping[str, Callable[[], dict[str, Any]]], rounds: int) -
 
 
 def speeds(size: Size | None, updates: list[list[Row]], seconds: float, device: torch.device, precision: str) -> dict[str, Any]:
-    """Tokens and updates a second, and the share of the peak; without a `size`, that share is not told."""
+    """Tokens and updates a second, and the share of the peak; without a `size`, that share is left out."""
     tokens = sum(sum(label != -100 for label in row[1]) for rows in updates for row in rows)
     found: dict[str, Any] = {
         "target_tokens_per_s": round(tokens / seconds),
@@ -318,7 +318,7 @@ def our_loop(size: Size, device: torch.device, number: int, **changes: Any) -> d
     from workflow_scripts.training.loop import train
     from workflow_scripts.training.rows import Dev
 
-    told: dict[str, Any] = {
+    given: dict[str, Any] = {
         "updates": 2 * number,
         "evaluate_every": 2 * number,
         "log_every": number,
@@ -328,7 +328,7 @@ def our_loop(size: Size, device: torch.device, number: int, **changes: Any) -> d
         "device": device.type,
         **changes,
     }
-    settings = Training(batch_tokens=size.tokens, bleu_sentences=0, warmup_updates=2, dropout=0.1, attention_dropout=0.0, **told)
+    settings = Training(batch_tokens=size.tokens, bleu_sentences=0, warmup_updates=2, dropout=0.1, attention_dropout=0.0, **given)
     sentences = Sentences(size)
     codec: Any = SimpleNamespace(tokenizer=SimpleNamespace(pad_token_id=1), pad=1, form=registry.entry("family", "mbart"), start=None)
     torch.backends.cuda.enable_cudnn_sdp(False)

@@ -38,7 +38,7 @@ def messages(root: Path = ROOT) -> list[Message]:
     found: dict[Message, None] = {}
     for path in sorted([*root.glob("workflow_scripts/**/*.py"), *root.glob("crossgap/**/*.py")]):
         module = path.relative_to(root).as_posix()
-        for line, expression, texts in _told(ast.parse(path.read_text(encoding="utf-8")), module):
+        for line, expression, texts in _raised(ast.parse(path.read_text(encoding="utf-8")), module):
             for made in templates(expression, texts):
                 text = re.sub(rf"{GAP}(\s*{GAP})+", GAP, made).strip()
                 if re.search(r"[a-z]{3}", text):
@@ -46,7 +46,7 @@ def messages(root: Path = ROOT) -> list[Message]:
     return sorted(found)
 
 
-def _told(tree: ast.Module, module: str) -> Iterator[tuple[int, ast.expr, Texts]]:
+def _raised(tree: ast.Module, module: str) -> Iterator[tuple[int, ast.expr, Texts]]:
     """Line and expression of each message, with the texts that the function around it gives to names."""
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     given = {id(inner): node for node in functions for inner in ast.walk(node) if isinstance(inner, ast.Call)}

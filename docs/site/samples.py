@@ -86,13 +86,13 @@ def part(pack: Path, about: str) -> str:
     """The part about a sample in the list of samples, in Markdown."""
     with zipfile.ZipFile(pack) as file:
         rows = list(csv.DictReader(file.read("results/comparisons.tsv").decode("utf-8").splitlines(), delimiter="\t"))
-        told = [json.loads(file.read(name)) for name in file.namelist() if name.endswith(("/training.json", ".scores.json"))]
+        records = [json.loads(file.read(name)) for name in file.namelist() if name.endswith(("/training.json", ".scores.json"))]
         changed = max(info.date_time for info in file.infolist())
     first = {row["experiment"]: (row["metric"], row["other"]) for row in reversed(rows)}
     shown = [turned(row, first[row["experiment"]][1]) for row in rows if row["metric"] == first[row["experiment"]][0] and row["difference"]]
     seeds = max((int(row["seeds"]) for row in rows), default=1)
-    commits = dict.fromkeys(each["provenance"]["commit"] for each in told)
-    machines = dict.fromkeys(each["machine"] for each in told if "machine" in each)
+    commits = dict.fromkeys(each["provenance"]["commit"] for each in records)
+    machines = dict.fromkeys(each["machine"] for each in records if "machine" in each)
     facts = [f"{datetime(*changed):%d %B %Y}", f"commit {', '.join(commits)}", *machines, f"{seeds} seed{'s' * (seeds > 1)}"]
     text = [f"## {pack.stem}", "", about, "", f"[The report]({pack.name}) · {' · '.join(facts)}", ""]
     if shown:

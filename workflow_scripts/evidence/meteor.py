@@ -170,7 +170,7 @@ class MeteorJar(_Meteor):
             raise InputError("scores.meteor_jar: there is no program java; install Java, or leave the jar out")
         command = [java, "-Xmx2G", "-jar", jar, "-", "-", "-stdio", "-l", code, "-norm"]
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
-        self._asked, self._told, self._said = self._process.stdin, self._process.stdout, self._process.stderr
+        self._input, self._output, self._errors = self._process.stdin, self._process.stdout, self._process.stderr
         self._values: dict[tuple[float, ...], float] = {}
 
     def __del__(self) -> None:
@@ -200,13 +200,13 @@ class MeteorJar(_Meteor):
 
     def _ask(self, line: str) -> str:
         with contextlib.suppress(OSError):  # its last words are in what it answers
-            print(line, file=self._asked, flush=True)
+            print(line, file=self._input, flush=True)
         return self._answer()
 
     def _answer(self) -> str:
-        if self._told and (answer := self._told.readline()):
+        if self._output and (answer := self._output.readline()):
             return answer
-        said = " ".join(self._said.read().split()) if self._said else ""
+        said = " ".join(self._errors.read().split()) if self._errors else ""
         raise InputError(
             f"METEOR's program stopped; for language {self.code} it needs its file of paraphrases beside the jar: {said[:300]}"
         )

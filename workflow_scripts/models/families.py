@@ -121,7 +121,7 @@ _MBERT: dict[str, Any] = {
     "size": _BERT_SIZE,
     "layers": {"encoder": "encoder.layer"},
     "matrices": _BERT_MATRICES,
-    "restarts": restarts.told,
+    "restarts": restarts.given,
 }
 
 
@@ -172,7 +172,7 @@ family(
         **_MBERT,
         "model_type": "xlm-roberta",
         "heads": {**_MBERT["heads"], "answering": "XLMRobertaForSpans"},
-        "restarts": functools.partial(restarts.told, reserved=makers.XLMR_RESERVED),
+        "restarts": functools.partial(restarts.given, reserved=makers.XLMR_RESERVED),
     },
     reserved_positions=makers.XLMR_RESERVED,
     # XLM-R comes without a pooler, and one that is made up would be another one each time
@@ -284,7 +284,7 @@ family(
         **{name: f"self_attn.{part}" for name, part in (("K", "k_proj"), ("Q", "q_proj"), ("V", "v_proj"), ("Out", "o_proj"))},
         **{"Gate": "mlp.gate_proj", "FC1": "mlp.up_proj", "FC2": "mlp.down_proj"},
     },
-    restarts=restarts.told,
+    restarts=restarts.given,
     tokenizer_files=("tokenizer.json", "tokenizer.model"),
 )
 family(

@@ -70,7 +70,7 @@ class Family(registry.Entry):
     last_states: Callable[[Any, dict[str, Any]], Any] | None = None
     """Network and batch → what its output layer multiplies, where transformers has no network without a head in the one with a head."""
     restarts: Callable[..., Any] | None = None
-    """How its network is told that positions begin anew in a row, one of `models.restarts`; without it sentences are not packed."""
+    """How its network learns that positions begin anew in a row, one of `models.restarts`; without it sentences are not packed."""
     tokenizer_files: tuple[str, ...] = TOKENIZER_FILES
     """One of these files has the pieces of a vocabulary."""
     maker: makers.Maker | None = None

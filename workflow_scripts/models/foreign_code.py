@@ -1,8 +1,9 @@
 """foreign_code: models whose code is no part of transformers but stands in their folder.
 
 Such code runs with the rights of whoever loads the model, so it is refused. One setting of a backbone allows it
-(`trust_remote_code: true`), of that backbone and of what the run makes of it; a command that is given by hand is told by the environment
-(`VARIABLE`). What is allowed is registered with transformers, so that whatever loads the model afterwards finds its classes.
+(`trust_remote_code: true`), of that backbone and of what the run makes of it; for a command by hand, a variable of
+the environment allows it (`VARIABLE`). What is allowed is registered with transformers, so that whatever loads the
+model afterwards finds its classes.
 """
 
 import json
@@ -54,7 +55,7 @@ def check_code(folder: Path, config: Mapping[str, Any]) -> None:
 
 
 def is_known(model_type: str) -> bool:
-    """Whether transformers has the code of such a model, or has been told of it."""
+    """Whether transformers has the code of such a model, or somebody registered it."""
     from transformers.models.auto.configuration_auto import CONFIG_MAPPING
 
     return model_type in CONFIG_MAPPING

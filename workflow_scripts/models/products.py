@@ -118,11 +118,11 @@ def has_onednn() -> bool:
     return there and torch.backends.cpu.get_cpu_capability() == "AVX512" and not suits_mkl()
 
 
-def suits_mkl(told: Path = Path("/proc/cpuinfo")) -> bool:
+def suits_mkl(cpuinfo: Path = Path("/proc/cpuinfo")) -> bool:
     """Whether MKL is faster though there is AVX-512: on Intel's processors, and on AMD's of family 25 (Zen 4), which compute it in halves.
 
-    `told` is what Linux tells of the processors. A processor of which it tells nothing counts as one on which it is not.
+    `cpuinfo` is what Linux says of the processors. A processor of which it says nothing counts as one on which it is not.
     """
-    text = told.read_text(encoding="utf-8") if told.exists() else ""
+    text = cpuinfo.read_text(encoding="utf-8") if cpuinfo.exists() else ""
     vendor, family = ("".join(re.findall(rf"^{key}\s*: (\S+)$", text, flags=re.M)[:1]) for key in ("vendor_id", "cpu family"))
     return vendor == "GenuineIntel" or (vendor, family) == ("AuthenticAMD", "25")

@@ -73,7 +73,7 @@ def load_generator(folder: Path, codec: Codec, prompts: Path | None = None) -> G
 
 @contextlib.contextmanager
 def with_generator(model: Path, codec: Codec, settings: Decoding, prompts: Path | None = None, seed: int = 1) -> Iterator[Translate]:
-    """Translate by CTC or SGA. There is one text for each line, without a score; how often lines were denoised is told at the end.
+    """Translate by CTC or SGA. There is one text for each line, without a score; how often lines were denoised is printed at the end.
 
     Of the settings, those of the beam, `length_penalty` and `min_length` mean nothing here.
     """

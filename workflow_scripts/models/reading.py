@@ -70,14 +70,14 @@ def unknown_in(codec: Codec, lines: Iterable[str]) -> Unknown:
 def check_read(codec: Codec, texts: Iterable[tuple[str, str, Iterable[str]]]) -> dict[str, dict[str, float | str]]:
     """The share of unknown pieces in texts to be trained on, with an example: language → what the report says.
 
-    Of each text there are a name, the language and the lines. Of several in a language the worst is told. Raises `InputError` where so much
-    is unknown that training makes no sense.
+    Of each text there are a name, the language and the lines. Of several in a language the worst is reported. Raises `InputError` where so
+    much is unknown that training makes no sense.
     """
-    told: dict[str, dict[str, float | str]] = {}
+    worst: dict[str, dict[str, float | str]] = {}
     for name, code, lines in texts:
         found = unknown_in(codec, lines)
         if found.share >= REFUSED:
             raise InputError(f"{name}: {found.said(code)}, to the vocabulary of the backbone; {WAY_OUT}")
-        if found.share >= float(told.get(code, {}).get("share", 0.0)):
-            told[code] = {"share": found.share, "word": found.word}
-    return told
+        if found.share >= float(worst.get(code, {}).get("share", 0.0)):
+            worst[code] = {"share": found.share, "word": found.word}
+    return worst

@@ -1,4 +1,4 @@
-"""restarts: how a network is told that several sentences stand in one row, so that positions begin anew with each of them.
+"""restarts: how a network learns that several sentences stand in one row, so that positions begin anew with each of them.
 
 Each function is what a family's entry says of this (`Family.restarts`). It takes the network and the positions (rows × length, from 0) that
 the encoder reads, and those of the decoder where there is one. It is a context in which the network counts so, and gives what is handed to
@@ -22,7 +22,7 @@ def relative(network: Any, positions: Tensor, decoder: Tensor | None = None) -> 
 
 
 @contextmanager
-def told(network: Any, positions: Tensor, decoder: Tensor | None = None, reserved: int = 0) -> Iterator[dict[str, Any]]:
+def given(network: Any, positions: Tensor, decoder: Tensor | None = None, reserved: int = 0) -> Iterator[dict[str, Any]]:
     """The network takes positions, counted from the first one that a piece may have, behind the `reserved` ones (BERT, XLM-R)."""
     yield {"position_ids": positions + reserved}
 

@@ -39,7 +39,7 @@ def scores(study: Study) -> dict[str, Any]:
         "failures": failures(study),
         "cut": cut_sources(study),
         "unread": unread_sources(study),
-        "headline": headline(study, rows, over_seeds, study.testsets, told_of(study, rows)),
+        "headline": headline(study, rows, over_seeds, study.testsets, headline_metrics(study, rows)),
         "differences": paired_differences(study, rows, over_seeds, study.testsets[0], study.leading),
         "tables": {testset: table(study, [r for r in rows if r["testset"] == testset]) for testset in study.tested},
         "trivial": found,
@@ -151,7 +151,7 @@ def covers(study: Study) -> str:
     return study.json(study.tests / "significance" / f"{study.testsets[0]}.json")["covers"]
 
 
-def told_of(study: Study, rows: Rows) -> list[str]:
+def headline_metrics(study: Study, rows: Rows) -> list[str]:
     """Metrics for the headline: all that were measured, the leading one first, but not their lower-cased variants."""
     found = dict.fromkeys([study.leading, *(row["metric"] for row in rows)])
     return [metric for metric in found if not metric.endswith(", lower-cased")]
@@ -247,9 +247,9 @@ def not_above(study: Study, rows: Rows, without_model: dict[str, dict[str, float
 def all_alike(study: Study) -> Iterator[str]:
     """A sentence per test set and arm that wrote the same line, or an empty one, for more than half of the sources with some seed."""
     for testset, arm in itertools.product(study.testsets, study.arms):
-        told = {seed: _line_of_most(study.seed(arm, seed) / f"{testset}.hyp") for seed in study.seeds}
+        repeated = {seed: _line_of_most(study.seed(arm, seed) / f"{testset}.hyp") for seed in study.seeds}
         of_seed = " with seed {}" if len(study.seeds) > 1 else ""
-        if found := [line + of_seed.format(seed) for seed, line in told.items() if line]:
+        if found := [line + of_seed.format(seed) for seed, line in repeated.items() if line]:
             yield f"On the test set {testset} {arm} wrote {'; '.join(found)}: it has learnt too little to be scored."
 
 

@@ -22,7 +22,7 @@ from workflow_scripts.text.words import BREAK
 
 def lexicon(study: Study) -> dict[str, Any]:
     """Quality of mapping and lexicon, and entries of each direction."""
-    assert study.lexicon, f"{study.name} has no lexicon"  # and no such part, see `shown.parts_of`
+    assert study.lexicon, f"{study.name} has no lexicon"  # and no such part, see `parts_of`
     report = study.json(study.lexicon / "lexicon.json")
     examples = {direction: lexicon_examples(study.lexicon / f"{direction}.tsv") for direction in report["directions"]}
     mapping = study.json(study.lexicon / "mapping.json") if _has_mapping(report) else None

@@ -89,7 +89,7 @@ def written(said: dict[str, Any], translations: bool = False) -> str:
         parts.append(f"adapter {adapter['label']}{rank}, {adapter['trained']:,} weights trained")
     if name := said.get("generator"):
         entry = registry.entry("generator", name)
-        parts += entry.told(said) if entry.told else [f"written {'at once ' if entry.at_once else ''}by {entry.label}"]
+        parts += entry.description(said) if entry.description else [f"written {'at once ' if entry.at_once else ''}by {entry.label}"]
     shares = {code: found["share"] for code, found in said.get("unknown", {}).items() if found["share"] >= 0.001}
     if shares:
         listed = ", ".join(f"{share:.1%} of the {language(code).name} text" for code, share in shares.items())

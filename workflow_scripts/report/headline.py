@@ -123,7 +123,7 @@ def where(study: Study, testset: str) -> str:
 
 
 _FEW = 6
-"""Test sets that are named one by one where their average is told."""
+"""Test sets that are named one by one where their average is shown."""
 
 
 def comparisons(study: Study) -> list[tuple[str, str, str]]:

@@ -1,4 +1,4 @@
-"""analyses: what is looked into inside the models of a run: the settings, what the rules' jobs read and are told, and the checks.
+"""analyses: what is measured inside the models of a run: the settings, what the rules' jobs read, their flags, and the checks.
 
 An analysis names models (backbones, and models of arms) and a text. Each of its stages (`cka`, `spectra`, `separability`) is a module of
 `evidence` and writes one file under ``results/analyses/{name}/``.

@@ -128,13 +128,13 @@ def _phase_training_problems(where: str, phase: Phase) -> Iterator[str]:
 
 def _unequal_arms(plans: Plans) -> Iterator[str]:
     """All arms of an experiment must be trained for the same length; each disagreement is reported once."""
-    told: set[str] = set()
+    reported: set[str] = set()
     for plan in plans.of_run:
         chains = {arm: plan.phases_of(arm) for arm, _ in plan.phases}
         # what trains nothing is compared with what does as a baseline
         totals = {arm: _length(phases) for arm, phases in chains.items() if not phases[-1].untrained}
-        if len(set(totals.values())) > 1 and str(totals) not in told:
-            told.add(str(totals))
+        if len(set(totals.values())) > 1 and str(totals) not in reported:
+            reported.add(str(totals))
             yield (
                 "run.arms: all arms of an experiment need the same number of updates in all (of epochs, where the task counts those), "
                 f"or the comparison means nothing: {totals} of {plan.name}"
@@ -154,7 +154,7 @@ def _length(phases: list[Phase]) -> str:
 
 def bridge_problems(plan: Plan) -> Iterator[str]:
     """Every line tells of an objective that does not fit the model or the text, or of a text that a phase cannot read."""
-    for arm, phase in plan.phases if plan.text else ():  # of a text that is not there is told with the experiment
+    for arm, phase in plan.phases if plan.text else ():  # a text that is not there is reported with the experiment
         if phase.bridge:
             found = [*_text_problems(plan, arm, phase)]
             yield from found or _objective_problems(plan, arm, phase)

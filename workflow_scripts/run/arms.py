@@ -1,6 +1,6 @@
-"""arms: what the jobs of an experiment's arms read and are told: phases, decoding, scores and tests.
+"""arms: what the jobs of an experiment's arms read, and their flags: phases, decoding, scores and tests.
 
-Text, lexicons and backbones, which experiments may share, are in `inputs`.
+Text, lexicons and backbones, which experiments may share, have modules of their own (see `jobs`).
 """
 
 from __future__ import annotations
@@ -374,7 +374,7 @@ def _more_parts(job: Job, part: str) -> list[str]:
 
 
 def finetuning_settings(job: Job) -> str:
-    """What the finetuning of a head is told, as JSON: languages, epochs, labels, and its settings, with those of a point of the grid."""
+    """What the finetuning of a head is given, as JSON: languages, epochs, labels, and its settings, with those of a point of the grid."""
     experiment, text, task, point = job.plan.settings, job.plan.text, job.plan.task, job.point or {}
     chosen = dataclasses.asdict(head_settings(experiment, point))
     languages = {f"more_{part}": [text.language_of(each) for each in _more_parts(job, part)] for part in ("train", "dev")}

@@ -156,7 +156,7 @@ def _head_problems(backbone: BackbonePlan) -> Iterator[str]:
         yield f"{where}: is for kind arm, whose model may have the head of its task"
         return
     if model is None or not (learnt := backbone.plans.experiments.get(model.experiment)):
-        return  # which is told of `from`
+        return  # which the check of `from` reports
     if not learnt.settings.head or model.phase != "finetune":
         yield f"{where}: {model.experiment}/{model.arm}/{model.phase} has no head; leave it out"
         return

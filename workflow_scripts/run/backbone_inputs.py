@@ -1,4 +1,4 @@
-"""backbone_inputs: what the jobs of backbones read, and what they are told."""
+"""backbone_inputs: what the jobs of backbones read, and their flags."""
 
 from __future__ import annotations
 
@@ -150,6 +150,6 @@ def backbone_settings(job: Job) -> str:
         part["text"] = {code: path if path == "task" else resource(path) for code, path in part["text"].items()}
         if part.get("ready"):
             part["ready"] = resource(part["ready"])
-    # settings that came later are told where they are used, so that no backbone of before is made anew
+    # settings that came later are given where they are used, so that no backbone of before is made anew
     later = ("encoder_layers", "with_head", "trust_remote_code")
     return json.dumps({key: value for key, value in block.items() if value or key not in later}, ensure_ascii=False)

@@ -1,4 +1,4 @@
-"""bridges: what the jobs between a model and its task read and are told: noised text, and the phases before the task."""
+"""bridges: what the jobs between a model and its task read, and their flags: noised text, and the phases before the task."""
 
 from __future__ import annotations
 

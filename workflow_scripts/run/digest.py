@@ -95,7 +95,7 @@ def failures(text: str) -> list[Failure]:
     group_said = ""
     for event in _EVENT.finditer(_PASTED.sub("", text)):
         if event["status"]:
-            statuses[event["command"]] = event["status"]  # the error is told later; another job's may come between
+            statuses[event["command"]] = event["status"]  # the error comes later; another job's may come between
         elif event["group"]:
             group_logs = event["group_log"].split(", ") if event["group_log"] else []
             # Snakemake does not say why

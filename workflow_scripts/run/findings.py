@@ -194,7 +194,7 @@ HIGHEST_RATE = 5e-4
 
 def high_learning_rates(plans: Plans) -> Iterator[Finding]:
     """Published models that are finetuned with a learning rate for small ones, most often taken over from the demo by `like`."""
-    told: dict[str, str] = {}
+    notes: dict[str, str] = {}
     trained = ((plan, *phase) for plan in plans.of_run for phase in trained_by_updates(plan))
     for plan, arm, phase, training in trained:
         kinds = {link.settings.kind for link in plan.backbone_of(arm).chain}
@@ -204,8 +204,8 @@ def high_learning_rates(plans: Plans) -> Iterator[Finding]:
             where = f"arms.{arm}" if "learning_rate" in phase.training else plan.where
             rate = training.learning_rate
             said = f"{rate} is for small models; a published one may forget with it what it has learnt. Zan et al. have 0.00003"
-            told[f"{where}.training.learning_rate"] = said
-    yield from (Finding("note", about, said) for about, said in told.items())
+            notes[f"{where}.training.learning_rate"] = said
+    yield from (Finding("note", about, said) for about, said in notes.items())
 
 
 def trained_by_updates(plan: Plan) -> Iterator[tuple[str, Phase, Training]]:

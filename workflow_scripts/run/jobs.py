@@ -1,6 +1,6 @@
 """jobs: what the wildcards of a job name, found once (`Job`), and what the modules that answer rules have in common.
 
-A rule asks one of them what its jobs read and are told, through `of` (rules/common.smk): `text_inputs`, `lexicon_inputs`,
+A rule asks one of them what its jobs read, and for their flags, through `of` (rules/common.smk): `text_inputs`, `lexicon_inputs`,
 `backbone_inputs` and `report_inputs`, `arms` and `bridges` for the arms of an experiment, `searches` for retrieval, `analyses` for
 analyses, `transfer_comparisons` for models of several experiments. Paths come from `paths`, and what depends on an experiment's task from
 the task's entry.

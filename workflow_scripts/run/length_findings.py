@@ -24,7 +24,7 @@ MANY = 0.01
 
 def long_rows(plan: Plan) -> Iterator[Finding]:
     """What share of the training text is longer than `max_length`, of an experiment and, where they have their own, of arms."""
-    told: dict[str, Finding] = {}
+    found: dict[str, Finding] = {}
     for arm, phase, training in trained_by_updates(plan):
         if not (codec := _codec(plan.backbone_of(arm), plan.task.documents)):
             continue
@@ -35,9 +35,9 @@ def long_rows(plan: Plan) -> Iterator[Finding]:
         paired = phase.data == "task" or (phase.learns and phase.learns.reads == "pairs")
         sides = text if paired else {"": [line for some in text.values() for line in some]}
         room = Room.of(training, leave_out=not codec.documents and (phase.learns is None or phase.learns.leaves_out))
-        if where not in told and any(sides.values()):
-            told[where] = _long_rows(f"{where}.training.max_length", codec, sides, room, _positions(plan.backbone_of(arm)))
-    yield from told.values()
+        if where not in found and any(sides.values()):
+            found[where] = _long_rows(f"{where}.training.max_length", codec, sides, room, _positions(plan.backbone_of(arm)))
+    yield from found.values()
 
 
 def training_text(plan: Plan, text: str | None) -> dict[str, list[str]]:

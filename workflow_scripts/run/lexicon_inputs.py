@@ -1,4 +1,4 @@
-"""lexicon_inputs: what the jobs of lexicons read, and what they are told."""
+"""lexicon_inputs: what the jobs of lexicons read, and their flags."""
 
 from __future__ import annotations
 

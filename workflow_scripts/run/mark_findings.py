@@ -24,13 +24,13 @@ TOKENS = {
 }
 """Those of tokenisers, most often Moses'."""
 FEW, APART = 0.02, 0.2
-"""The share of sentences with marks of pieces from which on they are told, and by how much it must differ for marks of tokenisers."""
+"""The share of sentences with marks of pieces from which on they are reported, and by how much it must differ for marks of tokenisers."""
 
 
 def of_other_tools(about: str, parts: dict[str, dict[str, list[str]]]) -> Iterator[Finding]:
     """A note where text was cut into pieces or, unlike the rest, tokenised. `parts` have training text first: part → language → lines."""
     parts = {part: {code: lines for code, lines in sides.items() if lines} for part, sides in parts.items()}
-    told = []
+    marks = []
     for mark, pattern in (PIECES | TOKENS).items():
         found = {part: {code: _share(pattern, lines) for code, lines in sides.items()} for part, sides in parts.items() if sides}
         by_code: dict[str, list[float]] = {}
@@ -40,10 +40,10 @@ def of_other_tools(about: str, parts: dict[str, dict[str, list[str]]]) -> Iterat
         enough = max((max(some) if mark in PIECES else max(some) - min(some) for some in by_code.values()), default=0.0)
         if enough >= (FEW if mark in PIECES else APART):
             where = "; ".join(f"{part}: {', '.join(f'{code} {share:.0%}' for code, share in some.items())}" for part, some in found.items())
-            told.append(f"{mark} ({where})")
-    if told:
+            marks.append(f"{mark} ({where})")
+    if marks:
         what = "sentences have marks of a tool that cuts text into pieces or tokenises it"
-        yield Finding("note", about, f"{what}: {', '.join(told)}; give raw text everywhere: models cut it into pieces themselves")
+        yield Finding("note", about, f"{what}: {', '.join(marks)}; give raw text everywhere: models cut it into pieces themselves")
 
 
 def _share(pattern: regex.Pattern, lines: list[str]) -> float:
@@ -78,7 +78,7 @@ def joined_files(about: str, paths: Iterable[str], most: int) -> Iterator[Findin
         try:
             lines = itertools.islice(read_lines(Path(resource(path)), normalise=False), most)
             numbers = [number for number, line in enumerate(lines, 1) if BYTE_ORDER_MARK in line]
-        except InputError:  # which is told elsewhere
+        except InputError:  # which another finding says
             continue
         if numbers:
             said = f"{path}: {len(numbers):,} line(s) have a byte-order mark, line {numbers[0]} first, as files have that were joined"

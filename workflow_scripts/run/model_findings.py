@@ -149,7 +149,7 @@ def _model_in(
 
 
 def _trimmed(about: str, folder: Path) -> Iterator[Finding]:
-    """What to say of a vocabulary that is to be cut down and cannot be, or that has nothing to cut; the rest is told elsewhere."""
+    """What to say of a vocabulary that is to be cut down and cannot be, or that has nothing to cut; other findings say the rest."""
     from workflow_scripts.models.trimming import check_trimmable
 
     if not (codec := codec_at_hand(folder)):

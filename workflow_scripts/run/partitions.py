@@ -21,15 +21,15 @@ class Nodes(NamedTuple):
     cpus: int
     megabytes: int
     gpus: dict[str, int]
-    """Model (empty where Slurm was not told) → number."""
+    """Model (empty where Slurm does not know it) → number."""
 
 
 def read_partitions() -> dict[str, list[Nodes]] | None:
     """Partition → its kinds of nodes, as sinfo tells; None where it does not answer."""
-    if (told := said("sinfo", "--noheader", "--exact", "--format", "%R|%l|%c|%m|%G")) is None:
+    if (listed := said("sinfo", "--noheader", "--exact", "--format", "%R|%l|%c|%m|%G")) is None:
         return None
     partitions: dict[str, list[Nodes]] = {}
-    for line in told.splitlines():
+    for line in listed.splitlines():
         name, limit, cpus, megabytes, gres = line.split("|")
         nodes = Nodes(minutes(limit), int(cpus.strip("+")), int(megabytes.strip("+")), gpus_in(gres))
         partitions.setdefault(name, []).append(nodes)

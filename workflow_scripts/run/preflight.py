@@ -60,12 +60,12 @@ def look_at(plans: Plans, jobs: Jobs, wrong: dict[str, str], at_once: int = 1) -
 
     `wrong` has the rules of which the profile asks what cannot be, and why. So many jobs use this machine's GPU `at_once`.
     """
-    told = []
+    said = []
     for finding in _looks(plans, jobs, wrong, at_once):
-        told.append(finding.said)
+        said.append(finding.said)
         yield finding
     for where, path in missing_files(plans):
-        if not any(path in said for said in told):
+        if not any(path in sentence for sentence in said):
             yield Finding("WRONG", where, missing_file(path))
 
 

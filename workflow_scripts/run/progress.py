@@ -273,7 +273,7 @@ def state_of(run: Run, now: float) -> dict[str, Any]:
 
 
 def tell_answers(state: ProgressState, comparisons: Path) -> None:
-    """Say the comparisons that were not told before."""
+    """Say the comparisons that were not shown before."""
     experiments = {job.wildcards["experiment"] for job in state.run.jobs.values() if "experiment" in job.wildcards}
     for row in asked(state.run, outcomes.answers(comparisons)):
         which = row["experiment"], row["testset"], row["arm"], row["other"]

@@ -28,15 +28,15 @@ from workflow_scripts.training.pretraining import objective_for
 
 def asked_models(plans: Plans) -> Iterator[Finding]:
     """What is wrong with the models of arms, each thing once; nothing of models that are not at hand."""
-    told: dict[Finding, None] = {}
+    findings: dict[Finding, None] = {}
     for plan in plans.of_run:
         for arm in plan.arms if plan.trains else ():
             family, folder = _model(plan.backbone_of(arm))
             found = [*_unfit(plan, arm, family)] if family else []
             if folder and family and family.causal and not found:
                 found += _unasked(plan, arm, folder)
-            told |= {Finding("WRONG", about, said): None for about, said in found}
-    yield from told
+            findings |= {Finding("WRONG", about, said): None for about, said in found}
+    yield from findings
     for backbone in plans.backbones_used:
         start = backbone.made_of if backbone.settings.kind == "converted" else None
         family, folder = _model(start) if start else (None, None)
@@ -64,7 +64,7 @@ def _model(backbone: BackbonePlan) -> tuple[Family | None, Path | None]:
     try:
         return (family_of(folder), folder) if folder else (None, None)
     except InputError:
-        return None, None  # which is told with the backbone
+        return None, None  # which the findings of the backbone say
 
 
 def _unfit(plan: Plan, arm: str, family: Family) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""searches: what the jobs of retrieval read, and what they are told; like `inputs`, which has the other rules'."""
+"""searches: what the jobs of retrieval read, and their flags."""
 
 from __future__ import annotations
 

@@ -184,7 +184,7 @@ def _parallel_text(source: Source, corpus: Corpus, passed: Counter[str]) -> str:
 
 
 def beginning(read: Callable[..., Iterable[T]], *arguments: Any) -> list[T]:
-    """What stands at the beginning of a text; nothing where it cannot be read, which is told elsewhere."""
+    """What stands at the beginning of a text; nothing where it cannot be read, which another finding says."""
     try:
         return list(itertools.islice(read(*arguments), 2000))
     except InputError:

@@ -1,4 +1,4 @@
-"""text_inputs: what the jobs of data and text read, and what they are told."""
+"""text_inputs: what the jobs of data and text read, and their flags."""
 
 from __future__ import annotations
 

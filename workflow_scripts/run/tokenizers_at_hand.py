@@ -18,7 +18,7 @@ def codec_in(folder: Path, documents: bool = False) -> Codec:
 
 
 def codec_at_hand(folder: Path | None, documents: bool = False) -> Codec | None:
-    """The same; None where there is no folder, or none that can be read, which is told with the model."""
+    """The same; None where there is no folder, or none that can be read, which the findings of the model say."""
     try:
         return codec_in(folder, documents) if folder else None
     except InputError:

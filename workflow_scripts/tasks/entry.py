@@ -92,7 +92,7 @@ class Task(registry.Entry, Generic[P]):
     more_text: Callable[[P, Phase], list[MoreText]] | None = None
     """Of a task that answers text: what a task phase learns from besides the text of the experiment."""
     documents: bool = False
-    """Whether its texts are documents, whose sentences are told apart."""
+    """Whether its texts are documents, whose sentences are kept apart."""
     trivial: Kind = "first_sentence"
     """Of a task whose answers are text: its trivial baseline."""
     grid: str = ""

@@ -121,7 +121,7 @@ def phase_training(experiment: Experiment, phase: Phase, point: dict[str, Any] |
 
 
 def head_settings(experiment: Any, point: dict[str, Any] | None = None) -> Any:
-    """The settings of an experiment's head, those of a point of its grid over them; the epochs of a point are told beside them."""
+    """The settings of an experiment's head, those of a point of its grid over them; the epochs of a point stand beside them."""
     block = getattr(experiment, experiment.head)
     chosen = {key: value for key, value in (point or {}).items() if key != "epochs"}
     # makes a number of 1e-5, which is a string in YAML
@@ -284,7 +284,7 @@ def _too_long_for_generators(plan: Plan, arms: list[str], positions: int) -> Ite
             longest = phase_training(plan.settings, phase).max_length
             settings = phase.writes.effective(generator_settings(plan.settings, phase))
         except ValidationError:
-            continue  # which is told with the phase
+            continue  # which the checks of the phase report
         room = phase.writes.longest_source(settings, positions) if phase.writes.longest_source else positions
         if room < longest <= positions:
             where = f"arms.{arm}" if "max_length" in phase.training else plan.where

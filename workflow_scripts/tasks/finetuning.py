@@ -32,7 +32,7 @@ from workflow_scripts.training.settings import Training
 
 @dataclass(kw_only=True)
 class FinetuneSettings:
-    """What one call of `finetune` is told in all tasks."""
+    """Settings of one call of `finetune` that all tasks have."""
 
     language: str
     """Language of the text."""

@@ -251,7 +251,7 @@ def in_words(model: Path, asked: Asked, parts: list[Part], settings: Any) -> lis
         truth = torch.tensor([asked.labels.index(example.label) for example in part.examples])
         given = [asked.labels[number] for number in found.argmax(dim=1).tolist()]
         cut = sum(any(shortened(codec, text, asked) != text for text in example.texts) for example in part.examples)
-        said = {"ties": ties(found), "normalised": asked.told.normalised, "cut_examples": cut}
+        said = {"ties": ties(found), "normalised": asked.verbaliser.normalised, "cut_examples": cut}
         return Answered(given, lambda: float(torch.nn.functional.cross_entropy(found, truth)), found, said=said)
 
     return [*map(answered, parts)]

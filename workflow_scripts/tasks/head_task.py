@@ -26,7 +26,7 @@ from workflow_scripts.text.files import read_lines
 
 
 class About(NamedTuple):
-    """What is told to all functions of a task with a head."""
+    """What all functions of a task with a head are given."""
 
     settings: Any
     """The settings of the head."""
@@ -59,7 +59,7 @@ class HeadTask(Task[Plan]):
     finetuning: type[HeadSettings]
     """Its settings."""
     finetune_settings: type[FinetuneSettings]
-    """What one call of `finetune` is told."""
+    """Settings of one call of `finetune`."""
     unit: str = "text"
     """What has a label in its text: a text, word, question or query."""
     head: str = "classification"
@@ -92,7 +92,7 @@ class HeadTask(Task[Plan]):
     """Writes more files beside `path`, which has no ending, and returns what `scores.json` says as well."""
 
     def labels_in(self, settings: Any) -> list[str]:
-        """The labels that a call of `finetune` is told."""
+        """The labels that a call of `finetune` is given."""
         return getattr(settings, self.named) if self.named else []
 
     def read(self, path: Path, labels: list[str], number: int | None = None) -> list[Example]:
@@ -133,7 +133,7 @@ def head_task(
     measure: Callable[[Any, Any], Measure],
     named: str = "labels",
     unit: str = "text",
-    more_told: dict[str, tuple[Any, Any]] | None = None,
+    more_settings: dict[str, tuple[Any, Any]] | None = None,
     more_problems: Callable[[Plan], Iterator[str]] = lambda plan: iter(()),
     parts: Parts | None = None,
     templates: tuple[str, ...] = (),
@@ -150,7 +150,7 @@ def head_task(
         measure: See `Task`.
         named: See `Task`.
         unit: See `HeadTask`.
-        more_told: Further settings of `finetune`: name → type and default.
+        more_settings: Further settings of `finetune`: name → type and default.
         more_problems: Problems of an experiment besides those that any has.
         parts: Those of the report that differ from `PARTS`, or come after them.
         templates: Folders of templates that go before those of all such tasks.
@@ -164,10 +164,10 @@ def head_task(
         yield from _metric_problems(plan)
         yield from more_problems(plan)
 
-    told: list[Any] = [(named, list[str])] if named else []
-    told.append((key, settings, field(default_factory=settings)))
+    fields: list[Any] = [(named, list[str])] if named else []
+    fields.append((key, settings, field(default_factory=settings)))
     in_words = {"shots": (int | None, None), "verbaliser": (Verbaliser | None, None)} if asked else {}
-    others = [(each, kind, field(default=default)) for each, (kind, default) in {**(more_told or {}), **in_words}.items()]
+    others = [(each, kind, field(default=default)) for each, (kind, default) in {**(more_settings or {}), **in_words}.items()]
     task: Any = Annotated[Literal[name], Field(description="Task of the experiment.")]
     tests: Any = Annotated[Significance, Field(description="Tests of significance.")]
     head: Any = Annotated[settings, Field(description="Settings of finetuning. The number of epochs stands in the arms.")]
@@ -189,7 +189,7 @@ def head_task(
     entry = HeadTask(
         name=name,
         settings=experiment,
-        finetune_settings=make_dataclass(f"{called}FinetuneSettings", [*told, *others], bases=(FinetuneSettings,), kw_only=True),
+        finetune_settings=make_dataclass(f"{called}FinetuneSettings", [*fields, *others], bases=(FinetuneSettings,), kw_only=True),
         key=key,
         finetuning=settings,
         named=named,

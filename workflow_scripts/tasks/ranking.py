@@ -60,7 +60,7 @@ def problems(plan: Plan) -> Iterator[str]:
     try:
         values = sorted({float(grade) for grade in grades})
     except ValueError:
-        return  # which is told with the text
+        return  # which the checks of the text report
     if len(values) > 1 and not values[0] < relevant <= values[-1]:
         yield (
             f"{plan.where}.ranking.relevant: {relevant:g} must be more than the least of the grades, {values[0]:g}, and at most the "

@@ -147,7 +147,7 @@ def _model_problems(plan: RetrievalPlan, called: str) -> Iterator[str]:
 
 
 def _sound_models(plan: RetrievalPlan) -> list[str]:
-    """The models of which something can be told, as nothing is wrong with them."""
+    """The models that can be measured, as nothing is wrong with them."""
     return [called for called in plan.settings.models if not any(_model_problems(plan, called))]
 
 

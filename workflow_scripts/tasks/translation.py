@@ -157,7 +157,7 @@ def learnt_sources(plan: TranslationPlan) -> list[str]:
 
 
 def more_sources(plan: TranslationPlan) -> list[tuple[str, str]]:
-    """Each corpus that is learnt together with the experiment's is told with its source language."""
+    """Each corpus that is learnt together with the experiment's has its source language beside it."""
     corpora = plan.config.corpora
     known = {corpus: corpora[corpus].languages for corpus in plan.settings.together_with if corpus in corpora}
     return [(corpus, code) for corpus, pair in known.items() for code in pair if code != plan.settings.target]

@@ -1,6 +1,6 @@
 """verbaliser: a decoder is asked for the label of a text, without a head and without training.
 
-A prompt has the text, and each label is told in words. The answer is the label whose words the model finds the likeliest behind the prompt,
+A prompt has the text, and each label is put in words. The answer is the label whose words the model finds the likeliest behind the prompt,
 by the sum of the log probabilities of their pieces (`Verbaliser.normalised` divides it, or takes off what they have without a text). Of
 labels that are equally likely the first in the text's list is the answer, and such ties are counted.
 
@@ -65,14 +65,14 @@ def check_template(template: str) -> None:
         raise InputError(f"verbaliser.template: {template!r} has no {{text}}, so the model would not see what it is to label")
 
 
-def words_of(labels: Sequence[str], told: Verbaliser) -> list[str]:
+def words_of(labels: Sequence[str], verbaliser: Verbaliser) -> list[str]:
     """The words of each label. Raises `InputError` for words of a label that there is not, and for words that begin those of another.
 
     Such a label would always be at least as likely as the other.
     """
-    if unknown := [label for label in told.words if label not in labels]:
+    if unknown := [label for label in verbaliser.words if label not in labels]:
         raise InputError(f"verbaliser.words: there is no label {unknown[0]!r}; the labels are {', '.join(labels)}")
-    words = [told.words.get(label, label) for label in labels]
+    words = [verbaliser.words.get(label, label) for label in labels]
     for label, own in zip(labels, words, strict=True):
         if not own.strip():
             raise InputError(f"verbaliser.words: label {label!r} has no words")
@@ -84,10 +84,10 @@ def words_of(labels: Sequence[str], told: Verbaliser) -> list[str]:
     return words
 
 
-def texts(told: Verbaliser, labels: Sequence[str]) -> list[str]:
+def texts(verbaliser: Verbaliser, labels: Sequence[str]) -> list[str]:
     """The prompt and the words, as `templates.rendered` takes them: a vocabulary that is cut down keeps their pieces."""
-    prompt = (told.template or _OF_PAIRS).format(text="{source}", pair="{source}", language="{source_language}")
-    words = (told.words.get(label, label).replace("{", "{{").replace("}", "}}") for label in labels)
+    prompt = (verbaliser.template or _OF_PAIRS).format(text="{source}", pair="{source}", language="{source_language}")
+    words = (verbaliser.words.get(label, label).replace("{", "{{").replace("}", "}}") for label in labels)
     return [prompt, *(f"{{source}} {word}" for word in words)]
 
 
@@ -95,7 +95,7 @@ class Asked(NamedTuple):
     """How a model is asked, as its folder says."""
 
     labels: list[str]
-    told: Verbaliser
+    verbaliser: Verbaliser
     shots: list[tuple[str, str]]
     """Prompts with the words of their labels, that stand before the text."""
     max_length: int
@@ -104,7 +104,7 @@ class Asked(NamedTuple):
 
 def write_asked(asked: Asked, folder: Path) -> None:
     """Write into a model's folder how it is asked."""
-    said = {**asked._asdict(), "told": asdict(asked.told)}
+    said = {**asked._asdict(), "verbaliser": asdict(asked.verbaliser)}
     (folder / FILE).write_text(json.dumps(said, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
@@ -114,7 +114,7 @@ def asked_in(folder: Path) -> Asked | None:
         return None
     said = json.loads((folder / FILE).read_text(encoding="utf-8"))
     shots = [(prompt, words) for prompt, words in said["shots"]]
-    return Asked(said["labels"], Verbaliser(**said["told"]), shots, said["max_length"])
+    return Asked(said["labels"], Verbaliser(**said["verbaliser"]), shots, said["max_length"])
 
 
 # ---------------------------------------------------------------------------------------------
@@ -127,11 +127,11 @@ def ask(job: Job, examples: list[Example], dev: list[tuple[list[Example], str]],
     `settings` say how many of the training `examples` stand before each text, drawn by the seed, and `head` how long texts may be, and
     where it is computed. Raises `InputError` for a model that is no decoder, and as `words_of` does.
     """
-    told, code = settings.verbaliser or Verbaliser(), settings.language
-    words = dict(zip(labels, words_of(labels, told), strict=True))
+    verbaliser, code = settings.verbaliser or Verbaliser(), settings.language
+    words = dict(zip(labels, words_of(labels, verbaliser), strict=True))
     chosen = np.random.default_rng(job.seed).permutation(len(examples))[: settings.shots].tolist()
-    shots = [(prompt_of(examples[at], code, told), words[examples[at].label]) for at in chosen]
-    asked = Asked(labels, told, shots, head.max_length)
+    shots = [(prompt_of(examples[at], code, verbaliser), words[examples[at].label]) for at in chosen]
+    asked = Asked(labels, verbaliser, shots, head.max_length)
     codec, network = opened(job.start, head)
     begun = time.perf_counter()
     found = [scored(network, codec, asked, some, code, head.precision) for some, code in dev]
@@ -149,7 +149,7 @@ def ask(job: Job, examples: list[Example], dev: list[tuple[list[Example], str]],
         "handed_on": {"updates": [0], **measured},
         "shots": len(shots),
         "lines": [at + 1 for at in chosen],
-        "verbaliser": asdict(told),
+        "verbaliser": asdict(verbaliser),
         "settings": asdict(settings),
     }
     finish(job, network, codec.tokenizer, [look], about, ("update", "seconds", "loss", "learning_rate", *measured))
@@ -173,30 +173,30 @@ def opened(folder: Path, head: Any) -> tuple[Codec, Any]:
 # prompts and scores
 
 
-def prompt_of(example: Example, code: str, told: Verbaliser) -> str:
+def prompt_of(example: Example, code: str, verbaliser: Verbaliser) -> str:
     """The template with an example in it."""
-    template = told.template or (_OF_PAIRS if example.pair else _OF_TEXTS)
+    template = verbaliser.template or (_OF_PAIRS if example.pair else _OF_TEXTS)
     return template.format(text=example.text, pair=example.pair, language=language(code).name)
 
 
 def scored(network: Any, codec: Codec, asked: Asked, examples: Sequence[Example], code: str, precision: str = "float32") -> torch.Tensor:
     """How likely the words of each label are behind each example (examples × labels), normalised as `asked` says."""
-    words = words_of(asked.labels, asked.told)
+    words = words_of(asked.labels, asked.verbaliser)
     # in a chat the answer is a turn of its own
-    codec.templates = Templates(task="{source}", chat=asked.told.chat, examples=asked.shots)
+    codec.templates = Templates(task="{source}", chat=asked.verbaliser.chat, examples=asked.shots)
     frame = codec.frame((code, code))
     answers = codec.pieces(codec.behind_blank(words, answers=True), 1 << 30)
     short = (one._replace(text=shortened(codec, one.text, asked), pair=shortened(codec, one.pair, asked)) for one in examples)
-    lines = [prompt_of(example, code, asked.told) for example in short]
-    without = prompt_of(Example("", "", " " if examples and examples[0].pair else ""), code, asked.told)
-    prior = asked.told.normalised == "prior"
+    lines = [prompt_of(example, code, asked.verbaliser) for example in short]
+    without = prompt_of(Example("", "", " " if examples and examples[0].pair else ""), code, asked.verbaliser)
+    prior = asked.verbaliser.normalised == "prior"
     prompts = [frame.prompt(ids) for ids in codec.pieces([*lines, *([without] if prior else [])], 1 << 30)]
     with reading_in(pick_precision(precision, network.device), network.device):
         found = log_probabilities(network, codec, prompts, answers, tokens_at_once(network.device))
     if prior:
         return found[:-1] - found[-1]
     sizes = {"none": [1] * len(words), "bytes": [len(one.encode()) for one in words], "pieces": [*map(len, answers)]}
-    return found / torch.tensor(sizes[asked.told.normalised])
+    return found / torch.tensor(sizes[asked.verbaliser.normalised])
 
 
 def shortened(codec: Codec, text: str, asked: Asked) -> str:

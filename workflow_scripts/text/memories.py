@@ -16,7 +16,7 @@ from workflow_scripts.text.language_codes import is_other_script, matching, of_l
 from workflow_scripts.text.xml_elements import elements
 
 SUFFIXES = (".tmx", ".xlf", ".xliff", ".sdlxliff", ".mxliff", ".mqxliff", ".xml")
-"""Of files that `read_units` reads. What is in them is told by their first element, not by the suffix."""
+"""Of files that `read_units` reads. Their first element says what is in them, not the suffix."""
 SOURCE, TARGET = "source", "target"
 """What the sides of an XLIFF file are called where their languages are not named."""
 

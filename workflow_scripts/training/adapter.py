@@ -206,9 +206,9 @@ def save_adapter(adapted: Adapted, start: Path, folder: Path, about: Mapping[str
     else:
         _save_by_peft(adapted.wrapped, "default", temporary, base)
     phases = [*before.get("phases", [before["settings"]]), adapted.about()["settings"]] if before else []
-    told = {**adapted.about(), **({"phases": phases} if phases else {}), "base": base, **about}
-    (temporary / FILE).write_text(json.dumps(told, indent=1, ensure_ascii=False), encoding="utf-8")
-    (temporary / "README.md").write_text(card(adapted, base, told), encoding="utf-8")
+    record = {**adapted.about(), **({"phases": phases} if phases else {}), "base": base, **about}
+    (temporary / FILE).write_text(json.dumps(record, indent=1, ensure_ascii=False), encoding="utf-8")
+    (temporary / "README.md").write_text(card(adapted, base, record), encoding="utf-8")
     to_disk(temporary)
     shutil.rmtree(folder, ignore_errors=True)
     os.replace(temporary, folder)
@@ -271,7 +271,7 @@ def base_of(start: Path) -> dict[str, Any]:
     return {"model": str(start), "revision": None, "trained_on": trained_on, "checksums": {}}
 
 
-def card(adapted: Adapted, base: Mapping[str, Any], told: Mapping[str, Any]) -> str:
+def card(adapted: Adapted, base: Mapping[str, Any], record: Mapping[str, Any]) -> str:
     """The model card."""
     if adapted.wrapped is not None:
         opened = f"Open it with `peft`: `PeftModel.from_pretrained(model, FOLDER)`, where `model` is {base['model']}, whole or trimmed."
@@ -281,11 +281,11 @@ def card(adapted: Adapted, base: Mapping[str, Any], told: Mapping[str, Any]) -> 
         puts = "`model.load_state_dict(…, strict=False)` puts them in."
         opened = f"`weights.safetensors` has the weights of the model that were trained; {puts}"
     settings = "\n".join(f"- {key}: {json.dumps(value)}" for key, value in adapted.settings.items())
-    number = len(told.get("phases", ()))
+    number = len(record.get("phases", ()))
     phases = f" It is the sum of what {number} phases of training have learnt, one after the other." if number else ""
     files = {**base["checksums"], **({} if base["checksums"] else base["trained_on"]["checksums"])}
     sums = "\n".join(f"- {Path(name).name}: {value}" for name, value in files.items())
-    languages = "".join(f"\n- {code}" for code in told.get("languages", ()))
+    languages = "".join(f"\n- {code}" for code in record.get("languages", ()))
     return f"""---
 base_model: {json.dumps(base["model"])}
 library_name: peft
@@ -295,7 +295,7 @@ language:{languages or " []"}
 
 # An adapter of {base["model"]}
 
-{adapted.entry.label} ({adapted.entry.source or adapted.entry.name}), trained with Crossgap: {told["trained"]:,} weights. {opened}{phases}
+{adapted.entry.label} ({adapted.entry.source or adapted.entry.name}), trained with Crossgap: {record["trained"]:,} weights. {opened}{phases}
 
 Base model: {base["model"]}, revision {base["revision"] or "not known"}. SHA-256 of its files:
 

@@ -56,7 +56,7 @@ class Watch(TrainerCallback):
                 self._measure_if_due(state)
 
     def on_step_end(self, args, state, control, **kwargs):  # noqa: D102
-        self._stop_if_told(args, state, control)
+        self._stop_if_asked(args, state, control)
         if not self.stopped:
             due = control.should_log
             self._measure_if_due(state)
@@ -69,7 +69,7 @@ class Watch(TrainerCallback):
         if self.every and state.global_step and state.global_step % self.every == 0 and not self._look_is_due(state):
             self.trainer.measure(self.measure)
 
-    def _stop_if_told(self, args, state, control) -> None:
+    def _stop_if_asked(self, args, state, control) -> None:
         reason = self.deadline.reason()
         if distributed.is_initialized():
             # the signal reaches each process at another moment, but all must stop at the same update; gloo does not wait for a GPU
@@ -115,7 +115,7 @@ class Watch(TrainerCallback):
                 )
             control.should_save = control.should_training_stop = True
         else:
-            self._stop_if_told(args, state, control)
+            self._stop_if_asked(args, state, control)
 
     def on_save(self, args, state, control, **kwargs):  # noqa: D102
         if is_first_process():

@@ -111,7 +111,7 @@ def progressing(folder: Path, attempt: int) -> Iterator[None]:
     """Note where this attempt begins and how it ends; raises `InputError` when it would only repeat the one before.
 
     Snakemake's retries (`attempt` counts from 1 in each run of Snakemake) are for phases that ran out of
-    time or memory. A retry is refused when the attempt before it left no new checkpoint and told why it
+    time or memory. A retry is refused when the attempt before it left no new checkpoint and said why it
     ended. An attempt that was killed without a message may have run out of memory. The second and the third
     attempt have more memory (slurm/config.yaml), so they are allowed; later ones are refused.
     """

@@ -55,7 +55,7 @@ class Generator(registry.Entry):
     """Settings and a model's positions → the longest source that a phase can learn from; None where it is one of all positions."""
     file: str = ""
     """A file in the folder of a trained model that tells that this wrote it; without one, training writes `decoding.MARK`."""
-    told: Callable[[dict[str, Any]], list[str]] | None = None
+    description: Callable[[dict[str, Any]], list[str]] | None = None
     """What `training.json` says → what the report says of how a phase writes; None where the label will do."""
     ways: Callable[[Path, Speed], Iterator[tuple[str, dict[str, Any]]]] | None = None
     """A trained model and the settings of `speed` → the ways of writing that are measured, by what differs in decoding; None for one."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Job(NamedTuple):
-    """What a job of training is told by its flags. Under torchrun its processes share the work of each update."""
+    """What the flags of a job of training say. Under torchrun its processes share the work of each update."""
 
     start: Path
     """Folder of the model that is trained."""
@@ -87,7 +87,7 @@ def finish(
     if mark:
         write_json(job.model / MARK, {**mark})
     write_curve(job.curve, history, columns)
-    told = {"start": str(job.start), "from_scratch": job.from_scratch, "seed": job.seed}
+    setup = {"start": str(job.start), "from_scratch": job.from_scratch, "seed": job.seed}
     size = {"parameters": sum(p.numel() for p in network.parameters())}
     ran_on = {"device": str(network.device), "machine": machine(network.device), "processes": processes()}
-    write_json(job.report, {**told, **size, **ran_on, **about})
+    write_json(job.report, {**setup, **size, **ran_on, **about})

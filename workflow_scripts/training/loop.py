@@ -146,7 +146,7 @@ def parts_of(
     seed: int,
     size: Callable[[list[Row]], int] = cells,
 ) -> int:
-    """How many parts an update is split into: on a GPU found by trying, unless it is told how many tokens go through at once.
+    """How many parts an update is split into: on a GPU found by trying, unless settings say how many tokens go through at once.
 
     The part of the greatest `size` is tried.
     """

@@ -3,7 +3,7 @@
 Each process keeps a part of every weight, of its gradient and of Adam's moments. A layer's weights are put together when the layer is
 reached, on the way forward and back, and let go behind it. What no layer has, embeddings and output layer, is together for a whole pass.
 
-The Trainer is told that such a network needs no wrapping. What it would save of one, or load, is this process's part alone, so whole
+The Trainer learns that such a network needs no wrapping. What it would save of one, or load, is this process's part alone, so whole
 weights and moments are gathered here. They have the form that they have without sharding: a checkpoint goes on with any number of GPUs.
 """
 

@@ -43,7 +43,7 @@ def _write(*given: Any) -> AbstractContextManager[Translate]:
     return with_generator(*given)
 
 
-def _told(frozen: bool, said: dict[str, Any]) -> list[str]:
+def _description(frozen: bool, said: dict[str, Any]) -> list[str]:
     """What the report says of a phase that was trained so."""
     sga, left = said[BLOCK], said["left_out"]
     alignment = "CTC" if sga["alignment"] == "ctc" else "mask-predict"
@@ -84,7 +84,7 @@ def _register_at_once(name: str, *, frozen: bool, **about: Any) -> None:
         "file": FILE,
         "ways": _ways,
     }
-    shared |= {"longest_source": SGA.longest_source, "told": partial(_told, frozen), "learn": _method(frozen)}
+    shared |= {"longest_source": SGA.longest_source, "description": partial(_description, frozen), "learn": _method(frozen)}
     register_generator(name, frozen=frozen, **shared, **about)
 
 
