@@ -41,7 +41,10 @@ def main(*, model: str, training: str, threads: int = 1) -> None:
 
 
 def seconds_per_update(backbone: Backbone, training: Training) -> float:
-    """The median time of an update on this processor."""
+    """The median of the processor time of an update, in seconds.
+
+    The clock on the wall would count other programs as well, and the run's first jobs are busy on all cores while this measures.
+    """
     device = torch.device("cpu")
     small = backbone.small
     assert small, "only small backbones are measured"
@@ -52,13 +55,13 @@ def seconds_per_update(backbone: Backbone, training: Training) -> float:
     taken = []
     with quick_dropout(device), quick_products(), mixed_precision(network, precision):
         for rows in batches(training.batch_tokens, small.vocabulary, min(training.max_length, small.max_positions)):
-            began = time.perf_counter()
+            began = time.thread_time()
             batch = collate(rows, 1)
             labels = batch.pop("labels")
             loss(network(**batch), labels).backward()
             optimizer.step()
             optimizer.zero_grad()
-            taken.append(time.perf_counter() - began)
+            taken.append(time.thread_time() - began)
     return statistics.median(taken[WARM:])
 
 
