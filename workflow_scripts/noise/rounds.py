@@ -1,9 +1,9 @@
 """rounds: writes text noised anew in each round, a file per round: rows of a noised line and the original.
 
-The text is gone through once for many rounds, so that what does not change, such as where its words are, is found once.
+The text is read once for many rounds, so that what stays the same, such as where its words are, is found once.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,12 +29,14 @@ def write_rounds(
         noised: Gets some lines, the number of the first of them in the text, and numbers of rounds; gives the noised lines of each round.
     """
     left = iter(rounds.items())
-    while some := dict(islice(left, _TOGETHER)):
-        with writers(list(some.values())) as writes:
-            for first, lines in _numbered(chunks(read())):
-                for write, new in zip(writes, noised(lines, first, list(some)), strict=True):
+    while together := dict(islice(left, _TOGETHER)):
+        with writers(list(together.values())) as writes:
+            first = 0
+            for lines in chunks(read()):
+                for write, new in zip(writes, noised(lines, first, list(together)), strict=True):
                     for row in zip(new, lines, strict=True):
                         write("\t".join(row))
+                first += len(lines)
 
 
 class Form(NamedTuple):
@@ -50,14 +52,6 @@ class Form(NamedTuple):
 
 def read_form(folder: Path) -> Form:
     """What a folder of rounds says of its lines."""
-    said: dict[str, Any] = read_json(folder / REPORT) if (folder / REPORT).exists() else {"unit": "word", "masks": True}
-    masks = said.get("masks", said.get("kind") == "mask")  # files of earlier versions lack `masks`
-    return Form(said["unit"] == "piece", masks, said.get("as_text", False))
-
-
-def _numbered(some: Iterable[list[str]]) -> Iterator[tuple[int, list[str]]]:
-    """Each list of lines with the number of its first line."""
-    first = 0
-    for lines in some:
-        yield first, lines
-        first += len(lines)
+    report: dict[str, Any] = read_json(folder / REPORT) if (folder / REPORT).exists() else {"unit": "word", "masks": True}
+    masks = report.get("masks", report.get("kind") == "mask")  # files of earlier versions lack `masks`
+    return Form(report["unit"] == "piece", masks, report.get("as_text", False))
