@@ -152,8 +152,8 @@ _LANGUAGES = 1 << 33
 
 def load_lookups(
     lexicons: tuple[Path, ...], code: str, into: tuple[str, ...], counts: Counter[str], size: int, scrambled: int | None = None
-) -> list[Lookup]:
-    """Read one lexicon for each language of `into`.
+) -> Lookup | Lookups:
+    """Read one lexicon for each language of `into`; without a lexicon no word has candidates.
 
     Args:
         lexicons: Lexicon files, in the order of `into`.
@@ -166,6 +166,8 @@ def load_lookups(
     Raises:
         InputError: A lexicon is empty, or has no word of the text.
     """
+    if not lexicons:
+        return Lookup({}, code)
     lookups = []
     for path, other in zip(lexicons, into, strict=True):
         candidates = load_candidates(path, counts, (code, other))
@@ -176,4 +178,4 @@ def load_lookups(
                 frequency.update(dict.fromkeys(row, counts[word]))
             candidates = permute_candidates(candidates, frequency, size, scrambled)
         lookups.append(Lookup(candidates, code, other))
-    return lookups
+    return Lookups(lookups)

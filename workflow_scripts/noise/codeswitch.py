@@ -172,7 +172,7 @@ def one_sided(
     counts = count_words(read(text), language)
     if not counts:
         raise InputError(f"{text}: no words to switch")
-    lookup = _lookup(entry, lexicons, language, into, counts, settings, seed)
+    lookup = load_lookups(lexicons, language, into, counts, settings.frequency_bin, seed if entry.lexicon == "scrambled" else None)
     rounds = max(1, -(-tokens // counts.total()))
     own = own_settings(entry, noise_settings)
     noise = replace(settings.noise, poisson_lambda=span_noise.SINGLE) if pairs else settings.noise
@@ -214,7 +214,8 @@ def show(
         raise InputError(f"the noise `{kind}` replaces pieces of a model; run its arm, and look at results/codeswitch")
     _check_lexicons(entry, lexicons, len(into) or 1)
     lines = list(itertools.islice((line for line in read_lines(text) if line.strip()), sentences))
-    lookup = _lookup(entry, lexicons, language, into, count_words(read_lines(text), language), settings, seed)
+    counts = count_words(read_lines(text), language)
+    lookup = load_lookups(lexicons, language, into, counts, settings.frequency_bin, seed if entry.lexicon == "scrambled" else None)
     for line, noised in zip(lines, switch_lines(lines, lookup, kind, seed, 0, 0, settings.noise, noise_settings)[0], strict=True):
         print(line, noised, "", sep="\n")
 
@@ -224,22 +225,6 @@ def _check_lexicons(entry: Entry, lexicons: list[Path] | tuple[Path, ...], wante
         raise InputError(f"the noise {entry.name} needs {wanted} lexicon(s), one for each direction, got {len(lexicons)}")
     if lexicons and not entry.lexicon:
         raise InputError(f"the noise {entry.name} needs no lexicon, got {lexicons[0]}")
-
-
-def _lookup(
-    entry: Entry,
-    lexicons: tuple[Path, ...],
-    code: str,
-    into: tuple[str, ...],
-    counts: Counter[str],
-    settings: CodeSwitch,
-    seed: int,
-) -> Lookup | Lookups:
-    """The candidates of text in one language; none without a lexicon."""
-    if not entry.lexicon:
-        return Lookup({}, code)
-    scrambled = seed if entry.lexicon == "scrambled" else None
-    return Lookups(load_lookups(lexicons, code, into, counts, settings.frequency_bin, scrambled))
 
 
 def _write_report(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from workflow_scripts.noise.candidates import Lookups, load_lookups
+from workflow_scripts.noise.candidates import Lookup, Lookups, load_lookups
 from workflow_scripts.noise.span_noise import Noise
 from workflow_scripts.noise.switching import switch_lines
 from workflow_scripts.tasks.finetuning import FinetuneSettings
@@ -20,11 +20,13 @@ def switching(
     if (noise := settings.codeswitch) is None:
         return None
     counts = count_words((text for example in examples for text in example.texts), settings.language)
-    lookup = Lookups(load_lookups(lexicons, settings.language, into, counts, noise.frequency_bin))
+    lookup = load_lookups(lexicons, settings.language, into, counts, noise.frequency_bin)
     return lambda epoch: switched_examples(examples, lookup, noise.noise, seed, epoch, unit)
 
 
-def switched_examples(examples: list[Example], lookup: Lookups, noise: Noise, seed: int, epoch: int, unit: str = "text") -> list[Example]:
+def switched_examples(
+    examples: list[Example], lookup: Lookup | Lookups, noise: Noise, seed: int, epoch: int, unit: str = "text"
+) -> list[Example]:
     """The examples with their words switched for one epoch, both texts of a pair into the same language (CoSDA-ML, Qin et al. 2020).
 
     Labels stay. So a passage stays as well, in which an answer has its place, and a sentence of tagged words that would have another
