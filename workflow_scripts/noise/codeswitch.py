@@ -20,18 +20,18 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from workflow_scripts import registry
-from workflow_scripts.models.tokenisation import Codec, load_codec
+from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.noise import span_noise
-from workflow_scripts.noise.candidates import Candidates, Lookup, Lookups, load_candidates, load_lookups, permute_candidates
+from workflow_scripts.noise.candidates import Candidates, Lookup, load_candidates, load_lookups, permute_candidates
 from workflow_scripts.noise.entry import Noise as Entry
-from workflow_scripts.noise.released import pieces_of, released_side
+from workflow_scripts.noise.released import pieces_of, write_pieces
 from workflow_scripts.noise.rounds import REPORT, write_rounds
 from workflow_scripts.noise.span_noise import Noise
 from workflow_scripts.noise.switching import Kind, switch_lines, switched
 from workflow_scripts.number_types import Limits, Positive
 from workflow_scripts.stage import InputError, own_settings, run, write_json
 from workflow_scripts.text.examples import read_table
-from workflow_scripts.text.files import read_lines, write_lines
+from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.spelling import read_vocabulary
 from workflow_scripts.text.targets import without_marks
 from workflow_scripts.text.words import BREAK, count_words
@@ -120,10 +120,11 @@ def main(
         spellings = (vocabularies[side].spellings, vocabularies[1 - side].spellings) if settings.capitals == "own" else None
         write: Writer
         if codec:
-            write = partial(write_pieces, entry=entry, codec=codec, candidates=candidates, seed=seed, side=side, noise=settings.noise)
+            write = partial(write_pieces, switch=entry.make, codec=codec, candidates=candidates, seed=seed, side=side, noise=settings.noise)
         else:
             lookup = Lookup(candidates, code, into, spellings)
-            write = partial(write_words, lookup=lookup, entry=entry, own=own, seed=seed, side=side, noise=settings.noise)
+            noised = partial(switched, lookup=lookup, entry=entry, own=own, seed=seed, side=side, noise=settings.noise)
+            write = partial(write_words, noised=noised)
         shares[code] = write_side(text, dev, code, rounds, output, write)
     _write_report(output, entry, rounds, languages, seed, shares, settings, own)
 
@@ -176,7 +177,8 @@ def one_sided(
     rounds = max(1, -(-tokens // counts.total()))
     own = own_settings(entry, noise_settings)
     noise = replace(settings.noise, poisson_lambda=span_noise.SINGLE) if pairs else settings.noise
-    write = partial(write_words, lookup=lookup, entry=entry, own=own, seed=seed, side=0, noise=noise, pairs=pairs)
+    noised: Noised = partial(switched, lookup=lookup, entry=entry, own=own, seed=seed, side=0, noise=noise)
+    write = partial(write_words, noised=partial(_each_text, noised=noised) if pairs else noised, read=read)
     shares = {language: write_side(text, dev, language, rounds, output, write)}
     _write_report(output, entry, rounds, [language], seed, shares, settings, own, into=into, pairs=pairs)
 
@@ -249,6 +251,8 @@ def _write_report(
 
 Writer = Callable[[Path, dict[int, Path], Counter[str]], None]
 """Writes the rounds of a text, by number, and adds up the counts of `switch_lines`."""
+Noised = Callable[..., Iterator[list[str]]]
+"""Gives the noised lines of rounds, as `switching.switched` does."""
 # round number reserved for dev; training never reaches it
 _DEV_ROUND = 1 << 30
 
@@ -269,25 +273,9 @@ def write_side(text: Path, dev: Path, code: str, rounds: int, output: Path, writ
     }
 
 
-def write_words(
-    source: Path,
-    files: dict[int, Path],
-    total: Counter[str],
-    *,
-    lookup: Lookup | Lookups,
-    entry: Entry,
-    own: Any,
-    seed: int,
-    side: int,
-    noise: Noise,
-    pairs: bool = False,
-) -> None:
-    """Write rounds of noised words: noised line, original line. The lines may be `pairs` of texts in a table."""
-    noised = partial(switched, lookup=lookup, entry=entry, own=own, seed=seed, side=side, noise=noise, total=total)
-    if pairs:
-        write_rounds(files, partial(rows_of_pairs, source), partial(_each_text, noised=noised))
-    else:
-        write_rounds(files, partial(read_lines, source), noised)
+def write_words(source: Path, files: dict[int, Path], total: Counter[str], *, noised: Noised, read: Callable = read_lines) -> None:
+    """Write rounds of the lines that `read` finds in `source`: the noised line, and the line."""
+    write_rounds(files, partial(read, source), partial(noised, total=total))
 
 
 def rows_of_pairs(examples: Path) -> Iterator[str]:
@@ -300,34 +288,11 @@ def rows_of_pairs(examples: Path) -> Iterator[str]:
     yield from rows
 
 
-def _each_text(lines: list[str], first: int, rounds: list[int], *, noised: Callable[..., Iterator[list[str]]]) -> Iterator[list[str]]:
+def _each_text(lines: list[str], first: int, rounds: list[int], *, noised: Noised, total: Counter[str]) -> Iterator[list[str]]:
     """Noise of lines with two texts each, of which each is noised as a line of its own."""
     texts = [text.strip() for line in lines for text in line.split(BREAK)]
-    for new in noised(texts, 2 * first, rounds):
+    for new in noised(texts, 2 * first, rounds, total=total):
         yield [f"{one} {BREAK} {other}" for one, other in zip(new[::2], new[1::2], strict=True)]
-
-
-def write_pieces(
-    source: Path,
-    files: dict[int, Path],
-    total: Counter[str],
-    *,
-    entry: Entry,
-    codec: Codec,
-    candidates: Candidates,
-    seed: int,
-    side: int,
-    noise: Noise,
-) -> None:
-    """Write rounds in which pieces are switched, as in the authors' published code."""
-    for number, path in files.items():
-        write_lines(path, _counted(released_side(source, codec, candidates, seed, number, side, noise, entry.make), total))
-
-
-def _counted(rows: Iterator[tuple[str, str, dict]], total: Counter[str]) -> Iterator[str]:
-    for noised, original, counts in rows:
-        total.update(counts)
-        yield f"{noised}\t{original}"
 
 
 if __name__ == "__main__":

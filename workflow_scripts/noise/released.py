@@ -11,6 +11,7 @@ The training code that Zan et al. published adds noise in another way than their
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -19,29 +20,36 @@ import numpy as np
 from workflow_scripts.models.tokenisation import WORD_START, Codec
 from workflow_scripts.noise.span_noise import Noise
 from workflow_scripts.philox import generator
-from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.text.words import MASK
 
 
-def released_side(
-    text: Path,
+def write_pieces(
+    source: Path,
+    files: dict[int, Path],
+    total: Counter[str],
+    *,
+    switch: Callable[..., tuple[list[str], dict[str, float]]],
     codec: Codec,
     candidates: dict[str, list[str]],
     seed: int,
-    round_number: int,
     side: int,
     noise: Noise,
-    switch: Callable[..., tuple[list[str], dict[str, float]]],
-) -> Iterator[tuple[str, str, dict[str, float]]]:
-    """Yield every second line of `text`, starting with line `side`, as (noised pieces, line, counts) for one round.
+) -> None:
+    """Write rounds of every second line of a text, from line `side` on: its noised pieces, and the line; adds up counts in `total`.
 
     `switch` is the noise: `switch_pieces`, or one of its form.
     """
-    for sentence, line in enumerate(read_lines(text)):
-        if sentence % 2 == side:
-            rng = generator(seed, 2 * round_number + side, sentence)
-            pieces, counts = switch(codec.tokens([line])[0], candidates, noise, rng)
-            yield " ".join(pieces), line, counts
+
+    def rows(number: int) -> Iterator[str]:
+        for sentence, line in enumerate(read_lines(source)):
+            if sentence % 2 == side:
+                pieces, counts = switch(codec.tokens([line])[0], candidates, noise, generator(seed, 2 * number + side, sentence))
+                total.update(counts)
+                yield f"{' '.join(pieces)}\t{line}"
+
+    for number, path in files.items():
+        write_lines(path, rows(number))
 
 
 def pieces_of(text: Path, codec: Codec) -> Iterator[str]:
