@@ -150,19 +150,17 @@ def best_pairs(
     greatest = torch.full((columns,), -torch.inf, device=similarities.device)
     for first, block in similarities.blocks():
         at = slice(first, first + len(block))
-        bytes_, limit = noise.draw(block.shape, keep) if noise is not None and keep < 1 else (None, 0)
+        bytes_, limit = noise.draw(block.shape, keep) if noise is not None and keep < 1 else (None, np.uint8(1))
         if block.is_cuda:
             dropped = torch.zeros((), dtype=torch.bool, device=block.device) if bytes_ is None else bytes_ >= limit
             best_z[at] = (block - half_z).masked_fill_(dropped, 0.0).argmax(dim=1).int()
             maxima, row = (block - half_x[at, None]).masked_fill_(dropped, 0.0).max(dim=0)
             best_x = torch.where(maxima > greatest, row.int() + first, best_x)
             greatest = torch.maximum(maxima, greatest)
-        elif bytes_ is None:
-            _best_of_rows(block.numpy(), half_z.numpy(), best_z[at].numpy())
-            _best_of_columns(block.numpy(), half_x[at].numpy(), first, best_x.numpy(), greatest.numpy())
         else:
+            bytes_ = np.zeros(block.shape, np.uint8) if bytes_ is None else bytes_
             halves, best = (half_x[at].numpy(), half_z.numpy()), (best_z[at].numpy(), best_x.numpy(), greatest.numpy())
-            _best_of_noisy(block.numpy(), *halves, bytes_, limit, first, *best, numba.get_num_threads())
+            _best(block.numpy(), *halves, bytes_, limit, first, *best, numba.get_num_threads())
     return best_z.long(), best_x.long()
 
 
@@ -191,8 +189,6 @@ class ByteStream:
 
 # Rows are scanned in pieces of this length. A vectorised maximum tells whether a piece has to be searched number by number.
 _PIECE = 128
-# number of columns that one thread handles
-_TILE = 512
 _FASTMATH = {"nnan", "nsz", "reassoc"}
 
 
@@ -226,8 +222,8 @@ def _top(block, first, values_x, indices_x, values_z, indices_z, threads):
 
 
 @compiled(parallel=True, fastmath=_FASTMATH)
-def _best_of_noisy(block, half_x, half_z, noise, limit, first, best_z, best_x, greatest_x, threads):
-    """Like `_top`, for the greatest entry only, and with noise."""
+def _best(block, half_x, half_z, noise, limit, first, best_z, best_x, greatest_x, threads):
+    """Like `_top`, for the greatest entry only; an entry whose byte is at or over the limit counts as 0."""
     rows, columns = block.shape
     parts, width = _parts(columns, threads)
     greatest, best = np.full((parts, rows), -np.inf, np.float32), np.zeros((parts, rows), np.int32)
@@ -236,7 +232,7 @@ def _best_of_noisy(block, half_x, half_z, noise, limit, first, best_z, best_x, g
             for start in range(part * width, min((part + 1) * width, columns), _PIECE):
                 at = slice(start, min(start + _PIECE, columns))
                 piece, byte, less = block[i, at], noise[i, at], half_z[at]
-                peak, over = _noisy_peaks(piece, less, half_x[i], byte, limit, greatest_x[at])
+                peak, over = _score_peaks(piece, less, half_x[i], byte, limit, greatest_x[at])
                 if peak > greatest[part, i]:
                     for j in range(len(piece)):
                         score = piece[j] - less[j] if byte[j] < limit else np.float32(0)
@@ -244,7 +240,7 @@ def _best_of_noisy(block, half_x, half_z, noise, limit, first, best_z, best_x, g
                             greatest[part, i] = score
                             best[part, i] = start + j
                 if over > 0:
-                    _raise_noisy_maxima(piece, half_x[i], byte, limit, np.int32(first + i), best_x[at], greatest_x[at])
+                    _raise_maxima(piece, half_x[i], byte, limit, np.int32(first + i), best_x[at], greatest_x[at])
     for i in numba.prange(rows):
         chosen = 0
         for part in range(1, parts):
@@ -260,36 +256,7 @@ def _parts(columns, threads):
     return -(-columns // width), width
 
 
-@compiled(parallel=True, fastmath=_FASTMATH)
-def _best_of_rows(block, half, best):
-    for i in numba.prange(block.shape[0]):
-        greatest = np.float32(-np.inf)
-        for start in range(0, block.shape[1], _PIECE):
-            piece, less = block[i, start : start + _PIECE], half[start : start + _PIECE]
-            if _maximum_difference(piece, less) > greatest:
-                for j in range(len(piece)):
-                    if piece[j] - less[j] > greatest:
-                        greatest = piece[j] - less[j]
-                        best[i] = start + j
-
-
-@compiled(parallel=True, fastmath=_FASTMATH)
-def _best_of_columns(block, half, first, best, greatest):
-    for tile in numba.prange((block.shape[1] + _TILE - 1) // _TILE):
-        at = slice(tile * _TILE, min((tile + 1) * _TILE, block.shape[1]))
-        for i in range(block.shape[0]):
-            _raise_maxima(block[i, at], half[i], np.int32(first + i), best[at], greatest[at])
-
-
 # The following functions have one loop without branches, so that the compiler can vectorise them.
-
-
-@compiled(fastmath=_FASTMATH)
-def _maximum_difference(piece, less):
-    greatest = np.float32(-np.inf)
-    for j in range(len(piece)):
-        greatest = max(greatest, piece[j] - less[j])
-    return greatest
 
 
 @compiled(fastmath=_FASTMATH)
@@ -303,7 +270,7 @@ def _peaks(piece, least):
 
 
 @compiled(fastmath=_FASTMATH)
-def _noisy_peaks(piece, less, half, byte, limit, greatest):
+def _score_peaks(piece, less, half, byte, limit, greatest):
     """The greatest score of the row, and the largest amount by which a score exceeds the greatest one of its column so far."""
     peak = over = np.float32(-np.inf)
     for j in range(len(piece)):
@@ -314,16 +281,7 @@ def _noisy_peaks(piece, less, half, byte, limit, greatest):
 
 
 @compiled(fastmath=_FASTMATH)
-def _raise_maxima(piece, half, i, best, greatest):
-    for j in range(len(piece)):
-        score = piece[j] - half
-        better = score > greatest[j]
-        best[j] = i if better else best[j]
-        greatest[j] = score if better else greatest[j]
-
-
-@compiled(fastmath=_FASTMATH)
-def _raise_noisy_maxima(piece, half, byte, limit, i, best, greatest):
+def _raise_maxima(piece, half, byte, limit, i, best, greatest):
     for j in range(len(piece)):
         score = piece[j] - half if byte[j] < limit else np.float32(0)
         better = score > greatest[j]
