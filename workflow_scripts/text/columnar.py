@@ -1,6 +1,5 @@
 """columnar: reads parallel text from Parquet files, whose columns have names; a few thousand rows at a time."""
 
-import contextlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,25 +19,17 @@ def parquet_rows(path: Path, columns: Mapping[str, int | str], languages: tuple[
 
     Raises `InputError` for a file that cannot be read, and for columns that are not there.
     """
-    from pyarrow import parquet
+    from pyarrow import ArrowException, parquet
 
     if packing(path):
         raise InputError(f"{path}: Parquet is packed inside; unpack the file, so that its name ends in .parquet")
-    with _one_error(path):
+    try:
         file = parquet.ParquetFile(path)
         there = {".".join(keys): keys for keys in _places(file.schema_arrow)}
         chosen = {name: _column(path, name, columns, [*there]) for name in (*languages, *({"document"} & columns.keys()))}
         for batch in file.iter_batches(4096, columns=sorted({*chosen.values()})):
             for row in batch.to_pylist():
                 yield {name: _value(row, there[column]) for name, column in chosen.items()}
-
-
-@contextlib.contextmanager
-def _one_error(path: Path) -> Iterator[None]:
-    from pyarrow import ArrowException
-
-    try:
-        yield
     except FileNotFoundError:
         raise InputError(missing_file(path)) from None
     except (ArrowException, OSError) as error:
