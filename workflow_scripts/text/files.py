@@ -38,8 +38,8 @@ def read_lines(path: Path, normalise: bool = True) -> Iterator[str]:
     """
     path = Path(path)
     number = 0
-    with _one_error(path, lambda: f", after line {number}"), _open_binary(path) as file:
-        for number, raw in enumerate(file, 1):
+    with _one_error(path, lambda: f", after line {number}"), open_packed(path) as file:
+        for number, raw in enumerate(_lines_of(_zstd_blocks(file)) if path.suffix == ".zst" else file, 1):
             if number == 1 and (encoding := _unmarked(raw)):
                 raise ValueError(f"it is {encoding.upper()} without its mark; convert the file: iconv -f {encoding} -t utf-8")
             try:
@@ -121,12 +121,6 @@ def _unmarked(raw: bytes) -> str:
         if len(head) > 2 and 3 * most > 2 * len(each) and not any(other.count(byte) for byte in set(control)):
             return encoding
     return ""
-
-
-@contextlib.contextmanager
-def _open_binary(path: Path) -> Iterator[Iterable[bytes]]:
-    with open_packed(path) as file:
-        yield _lines_of(_zstd_blocks(file)) if path.suffix == ".zst" else file
 
 
 def _zstd_blocks(file: IO[bytes]) -> Iterator[bytes]:
