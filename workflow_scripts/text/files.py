@@ -4,6 +4,7 @@ Text is UTF-8 in Unicode's normal form NFC, one sentence per line, plain or comp
 memory as a whole.
 """
 
+import codecs
 import contextlib
 import csv
 import difflib
@@ -64,28 +65,31 @@ def read_blocks(path: Path) -> Iterator[bytes]:
 
 
 def _not_text(path: Path, number: int, raw: bytes, error: UnicodeDecodeError) -> InputError:
-    """What is said of a line that is not UTF-8."""
-    if number == 1 and (packed := next((suffix for suffix, magic in _MAGIC.items() if raw.startswith(magic)), None)):
-        return InputError(f"{path}: is compressed, and its name does not say so; call it {path.name}{packed}")
+    """The error of a line that is not UTF-8."""
+    is_marked = raw.startswith(_UTF_16_MARKS)
+    wrong = f"byte {raw[error.start]:#04x}"
+    message = f"{path}, line {number}: not UTF-8 ({wrong}); convert the file, e.g. iconv -f"
     if number == 1:
+        if packed := next((suffix for suffix, magic in _MAGIC.items() if raw.startswith(magic)), ""):
+            return InputError(f"{path}: is compressed, and its name does not say so; call it {path.name}{packed}")
         refuse_others(path, raw)
-    byte = f"byte {error.object[error.start]:#04x}"
-    if b"\0" in raw and error.object[:2] not in (b"\xff\xfe", b"\xfe\xff"):
-        return InputError(f"{path}, line {number}: is binary data, or UTF-16 ({byte}); convert text, e.g. iconv -f utf-16 -t utf-8")
-    said = f"{path}, line {number}: not UTF-8 ({byte}); convert the file, e.g. iconv -f"
-    if number == 1 and error.object[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        return InputError(f"{said} utf-16 -t utf-8")
+        if is_marked:
+            return InputError(f"{message} utf-16 -t utf-8")
+    if b"\0" in raw and not is_marked:
+        return InputError(f"{path}, line {number}: is binary data, or UTF-16 ({wrong}); convert text, e.g. iconv -f utf-16 -t utf-8")
     # Latin letters are mostly ASCII; of other scripts each letter has such bytes
-    if sum(each >= 0x80 for each in raw) > len(raw) / 3:
-        return InputError(
-            f"{said} gb18030 -t utf-8 if it is Chinese (or big5), else from shift_jis (Japanese), euc-kr (Korean) or windows-1251 (Russian)"
-        )
-    return InputError(f"{said} latin1 -t utf-8")
+    if sum(byte >= 0x80 for byte in raw) > len(raw) / 3:
+        others = "shift_jis (Japanese), euc-kr (Korean) or windows-1251 (Russian)"
+        return InputError(f"{message} gb18030 -t utf-8 if it is Chinese (or big5), else from {others}")
+    return InputError(f"{message} latin1 -t utf-8")
+
+
+_UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 @contextlib.contextmanager
 def _one_error(path: Path, where: Callable[[], str]) -> Iterator[None]:
-    """Turns what can happen while a file is read into one `InputError`; `where` says how far the reader was."""
+    """Turn what can happen while a file is read into one `InputError`; `where` says how far the reader was."""
     try:
         yield
     except FileNotFoundError:
@@ -93,20 +97,10 @@ def _one_error(path: Path, where: Callable[[], str]) -> Iterator[None]:
     except IsADirectoryError:
         raise InputError(f"{path}: is a folder, a text file was expected") from None
     except (gzip.BadGzipFile, EOFError, lzma.LZMAError, zlib.error) as error:
-        raise _damaged(path, where(), error) from None
+        way_out = f"copy or download it again, or if it is not compressed, take {path.suffix} off its name"
+        raise InputError(f"{path}{where()}: cannot be read as {path.suffix}: {error}; {way_out}") from None
     except (OSError, ValueError) as error:
         raise InputError(f"{path}{where()}: cannot be read as {path.suffix or 'text'}: {error}") from None
-    except Exception as error:
-        # zstandard's own exception; the library is imported only when needed
-        if type(error).__name__ != "ZstdError":
-            raise
-        raise _damaged(path, where(), error) from None
-
-
-def _damaged(path: Path, where: str, error: Exception) -> InputError:
-    """What is said of a file that cannot be unpacked."""
-    way_out = f"copy or download it again, or if it is not compressed, take {path.suffix} off its name"
-    return InputError(f"{path}{where}: cannot be read as {path.suffix}: {error}; {way_out}")
 
 
 def _unmarked(raw: bytes) -> str:
@@ -114,11 +108,11 @@ def _unmarked(raw: bytes) -> str:
 
     Of Latin letters every second byte is 0, of Cyrillic ones 4, and so on. Such bytes are UTF-8 as well, of control characters.
     """
-    head = b"" if raw.startswith((b"\xff\xfe", b"\xfe\xff")) else raw[:1000]
-    for encoding, each, other in ("utf-16le", head[1::2], head[::2]), ("utf-16be", head[::2], head[1::2]):
-        control = bytes(byte for byte in each if byte < 32 and byte not in b"\t\r\n\x1b")
+    head = b"" if raw.startswith(_UTF_16_MARKS) else raw[:1000]
+    for encoding, high, low in ("utf-16le", head[1::2], head[::2]), ("utf-16be", head[::2], head[1::2]):
+        control = bytes(byte for byte in high if byte < 32 and byte not in b"\t\r\n\x1b")
         most = max((control.count(byte) for byte in set(control)), default=0)
-        if len(head) > 2 and 3 * most > 2 * len(each) and not any(other.count(byte) for byte in set(control)):
+        if len(head) > 2 and 3 * most > 2 * len(high) and not any(low.count(byte) for byte in set(control)):
             return encoding
     return ""
 
@@ -128,13 +122,16 @@ def _zstd_blocks(file: IO[bytes]) -> Iterator[bytes]:
     import zstandard
 
     data = file.read(_BYTES)
-    while data:
-        frame = zstandard.ZstdDecompressor().decompressobj()
-        while not frame.eof:
-            if not data:
-                raise EOFError("the compressed file is cut off")
-            yield frame.decompress(data)
-            data = frame.unused_data or file.read(_BYTES)
+    try:
+        while data:
+            frame = zstandard.ZstdDecompressor().decompressobj()
+            while not frame.eof:
+                if not data:
+                    raise EOFError("the compressed file is cut off")
+                yield frame.decompress(data)
+                data = frame.unused_data or file.read(_BYTES)
+    except zstandard.ZstdError as error:
+        raise EOFError(str(error)) from None
 
 
 def _lines_of(blocks: Iterable[bytes]) -> Iterator[bytes]:
