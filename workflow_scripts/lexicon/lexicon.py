@@ -108,10 +108,10 @@ def main(
     for i, text in enumerate((text_a, text_b)):
         if text:
             counts[i] = count_pieces(read_lines(text), segment[i]) if model else count_words(read_lines(text), languages[i])
-    gold_ab = judging_gold(gold, languages, counts, model) if gold else {}
+    gold_ab = read_gold(gold, languages, counts, model) if gold else {}
     gold_ba = invert(gold_ab)
     if dictionary:
-        sides = from_dictionary(given_pairs(dictionary, languages, counts))
+        sides = from_dictionary(dictionary, languages, counts)
     elif mapped_a and mapped_b:
         if threads:
             set_threads(threads)
@@ -178,14 +178,6 @@ def write_direction(
     }
 
 
-def given_pairs(path: Path, languages: tuple[str, str], counts: list[Counter[str]]) -> list[tuple[str, str]]:
-    """The pairs of a given dictionary. Raises `InputError` for an empty one, or one whose sides look swapped beside the text's words."""
-    if not (pairs := read_dictionary(path, languages)):
-        raise InputError(f"{path}: is empty")
-    check_order(path, pairs, languages, counts)
-    return pairs
-
-
 def from_vectors(mapped_a: Path, mapped_b: Path, settings: Lexicon, judged: tuple[Gold, Gold] | None = None) -> tuple[Side, Side]:
     """Retrieve the nearest words in both directions; those of the words that are `judged`, also by plain cosine."""
     device = pick_device(settings.device)
@@ -227,8 +219,14 @@ def _named(words_x: list[str], words_z: list[str], top: Top, only: Container[str
     }
 
 
-def from_dictionary(pairs: list[tuple[str, str]]) -> tuple[Side, Side]:
-    """Both directions of a given dictionary. The first translation of a word ranks first."""
+def from_dictionary(path: Path, languages: tuple[str, str], counts: list[Counter[str]]) -> tuple[Side, Side]:
+    """Both directions of a given dictionary. The first translation of a word ranks first.
+
+    Raises `InputError` for an empty one, or one whose sides look swapped beside the text's words.
+    """
+    if not (pairs := read_dictionary(path, languages)):
+        raise InputError(f"{path}: is empty")
+    check_order(path, pairs, languages, counts)
     ranked: tuple[Ranked, Ranked] = ({}, {})
     for pair in dict.fromkeys(pairs):
         for i in (0, 1):
@@ -352,20 +350,17 @@ def judge_switched(counts: Counter[str], entries: Ranked, gold: Gold, links: Cou
     }
 
 
-def judging_gold(path: Path, languages: tuple[str, str], counts: list[Counter[str]], model: Path | None) -> Gold:
-    """The word list that judges words, or those pieces of a `model` that are words. Raises `InputError` where its sides look swapped."""
-    gold = read_gold(path, languages)
-    if model:
-        gold = {WORD_START + word: {WORD_START + t for t in translations} for word, translations in gold.items()}
-    check_order(path, [(word, t) for word, translations in gold.items() for t in translations], languages, counts)
-    return gold
+def read_gold(path: Path, languages: tuple[str, str], counts: list[Counter[str]], model: Path | None = None) -> Gold:
+    """The word list that judges words, or those pieces of a `model` that are words, lower-cased like the corpus.
 
-
-def read_gold(path: Path, languages: tuple[str, str]) -> Gold:
-    """Read a word list: word → its right translations, lower-cased like the corpus."""
+    Raises `InputError` where its sides look swapped.
+    """
+    mark = WORD_START if model else ""
+    pairs = list(dict.fromkeys((mark + word, mark + translation) for word, translation in read_dictionary(path, languages)))
+    check_order(path, pairs, languages, counts)
     gold: Gold = {}
-    for a, b in read_dictionary(path, languages):
-        gold.setdefault(a, set()).add(b)
+    for word, translation in pairs:
+        gold.setdefault(word, set()).add(translation)
     return gold
 
 
