@@ -3,8 +3,8 @@
 The method is skip-gram with negative sampling (Mikolov et al. 2013), as in Zan et al., section III-B: "only trained using
 datasets of downstream tasks". Vectors are those of words, not of subwords, because whole words are switched later. If a
 model is given, they are those of its pieces, as in the authors' published code. gensim does the training, from a file
-(`corpus_file`), so that several threads can work without waiting for Python's interpreter lock. Where it has no build,
-`skipgram` does it.
+(`corpus_file`), so that several threads can work without waiting for Python's interpreter lock. Where it has no build, as for Python
+3.14, `skipgram` does it.
 """
 
 import importlib.util
@@ -59,19 +59,10 @@ def main(
         with open(segmented, "w", encoding="utf-8") as file:
             for lines in chunks(read_lines(text)):
                 file.writelines(f"{line}\n" for line in segment(lines))
-        learnt_words, learnt = learn(segmented, seed, settings, named=text)
-    write_vectors(vectors, learnt_words, learnt)
-    print({"words": len(learnt_words), **asdict(settings), **provenance()})
-
-
-def learn(segmented: Path, seed: int, settings: Embeddings, named: Path | None = None) -> tuple[list[str], np.ndarray]:
-    """Learn from a file with one sentence per line and blanks between words; return the words and their vectors (words × dimensions).
-
-    gensim learns; where it has no build, as for Python 3.14, `skipgram` does. Raises `InputError` if too few words are frequent enough; the
-    message names the file `named`.
-    """
-    learner = _by_gensim if importlib.util.find_spec("gensim") else by_skipgram
-    return learner(segmented, seed, settings, named or segmented)
+        learn = _by_gensim if importlib.util.find_spec("gensim") else by_skipgram
+        words, learnt = learn(segmented, seed, settings, text)
+    write_vectors(vectors, words, learnt)
+    print({"words": len(words), **asdict(settings), **provenance()})
 
 
 def _check_enough(words: int, settings: Embeddings, named: Path) -> None:
@@ -82,7 +73,10 @@ def _check_enough(words: int, settings: Embeddings, named: Path) -> None:
 
 
 def _by_gensim(segmented: Path, seed: int, settings: Embeddings, named: Path) -> tuple[list[str], np.ndarray]:
-    """What gensim learns; see `learn`."""
+    """Words and their vectors (words × dimensions) that gensim learns from a file with one sentence per line and blanks between words.
+
+    Raises `InputError` if too few words are frequent enough; the message names the file `named`.
+    """
     from gensim.models import Word2Vec
 
     model = Word2Vec(
@@ -109,7 +103,7 @@ def _by_gensim(segmented: Path, seed: int, settings: Embeddings, named: Path) ->
 
 
 def by_skipgram(segmented: Path, seed: int, settings: Embeddings, named: Path) -> tuple[list[str], np.ndarray]:
-    """What `skipgram` learns; see `learn`."""
+    """What `skipgram` learns, as `_by_gensim` returns it."""
     words = Counter(word for line in read_lines(segmented) for word in line.split())
     counted = [(word, count) for word, count in words.most_common() if count >= settings.min_count]
     _check_enough(len(counted), settings, named)
