@@ -141,9 +141,9 @@ def download(url: str, partial: Path) -> None:
         try:
             return _download_once(url, partial)
         except requests.HTTPError as error:
-            reason = _answer(error)
-            if isinstance(unreachable := _refused(error), Absent):
-                raise unreachable from None
+            if isinstance(refused := _refused(error), Absent):
+                raise refused from None
+            reason = str(refused)
         except _BROKEN as error:
             reason = f"{type(error).__name__}: {first_cause(error)}"
         print(f"{url}: attempt {attempt} of {ATTEMPTS} failed, {reason}", file=sys.stderr, flush=True)
@@ -152,14 +152,11 @@ def download(url: str, partial: Path) -> None:
     raise Unreachable(reason)
 
 
-def _answer(error: requests.HTTPError) -> str:
-    return f"the server says {error.response.status_code} {error.response.reason}" if error.response is not None else str(error)
-
-
 def _refused(error: requests.HTTPError) -> Unreachable:
     """What a server's answer comes to; one that is busy may have the file."""
-    final = error.response is not None and error.response.status_code < 500 and error.response.status_code not in (408, 429)
-    return Absent(_answer(error)) if final else Unreachable(_answer(error))
+    answer = error.response
+    is_final = answer.status_code < 500 and answer.status_code not in (408, 429)
+    return (Absent if is_final else Unreachable)(f"the server says {answer.status_code} {answer.reason}")
 
 
 # reading `raw` answers raises errors of urllib3 and of the socket as well
