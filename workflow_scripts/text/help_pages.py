@@ -10,7 +10,7 @@ import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, Literal, cast
+from typing import IO, cast
 
 from workflow_scripts.stage import InputError, atomic
 from workflow_scripts.text.fetching import Unreachable, cache_folder, download, fetch
@@ -62,16 +62,12 @@ def _files(package: Path) -> Iterator[tuple[str, bytes]]:
             content: IO[bytes] = file
             if name.endswith(".zst"):
                 content = cast(IO[bytes], zstandard.ZstdDecompressor().stream_reader(file))
-            mode = _TAR_MODES.get(Path(name).suffix, _TAR_MODES[""])
-            with tarfile.open(fileobj=content, mode=mode) as archive:
+            with tarfile.open(fileobj=content, mode="r|*") as archive:
                 for member in archive:
                     if member.isreg() and (opened := archive.extractfile(member)):
                         yield member.name, opened.read()
     except (tarfile.TarError, EOFError, OSError, ValueError, lzma.LZMAError, zstandard.ZstdError) as error:
         raise InputError(f"{package}: cannot be read as a Debian package: {error}") from None
-
-
-_TAR_MODES: dict[str, Literal["r|", "r|xz", "r|gz", "r|bz2"]] = {"": "r|", ".xz": "r|xz", ".gz": "r|gz", ".bz2": "r|bz2"}
 
 
 def _seek_data(file: IO[bytes]) -> str:
