@@ -59,12 +59,12 @@ def test_columns_by_name():
         ("a\nb\n", "a\nb\n", {"order": "0\n"}, "has 1 lines for 2 sentences"),
         ("a\nb\n", "a\nb\n", {"order": "0\n2\n"}, "order, line 2: '2' is no number from 0 to 1"),
         ("a\nb\n", "a\nb\n", {"order": "0\n-1\n"}, "order, line 2: '-1' is no number"),
-        ("a\n", "e\tx\n", {"gold": "a\te\n"}, "de, line 1: an id and a sentence are expected"),
-        ("d\tx\nd\ty\n", "e\tx\n", {"gold": "d\te\n"}, "de, line 2: the id 'd' stands in another line already"),
+        ("a\n", "e\tx\n", {"gold": "a\te\n"}, "de, line 1: an id and its text are expected"),
+        ("d\tx\nd\ty\n", "e\tx\n", {"gold": "d\te\n"}, "de, line 2: the id 'd' stands in line 1 already"),
         ("d\tx\n", "e\tx\n", {"gold": "e\td\n"}, "gold, line 1: 'e' is not in .*de; is the order"),
         ("d\tx\n", "e\tx\n", {"gold": "d e\n"}, "gold, line 1: two ids are expected"),
         ("d\tx\n", "e\tx\n", {"gold": ""}, "gold: has no pair"),
-        ("d\t\n", "e\tx\n", {"gold": "d\te\n"}, "de, line 1: the sentence is empty"),
+        ("d\t\n", "e\tx\n", {"gold": "d\te\n"}, "de, line 1: the text of 'd' is empty"),
     ],
 )
 def test_what_is_refused(tmp_path, german, english, more, said):

@@ -20,6 +20,7 @@ from typing import Any
 
 from workflow_scripts.stage import InputError, checksums, resource, run, write_json
 from workflow_scripts.text.files import read_lines, table_rows, write_lines
+from workflow_scripts.text.graded import read_texts
 from workflow_scripts.text.parallel import clean_text
 
 
@@ -114,7 +115,7 @@ def read_aligned(settings: AlignedSource) -> tuple[tuple[list[str], list[str]], 
     else:
         where = [Path(settings.files[code]) for code in settings.languages]
         if settings.gold:
-            named = [_read_named(path) for path in where]
+            named = [read_texts(path) for path in where]
             pairs = _read_gold(Path(settings.gold), [list(side) for side in named], where)
             first, second = (list(side.values()) for side in named)
             return (first, second), pairs
@@ -148,18 +149,6 @@ def _read_tsv(path: Path, settings: AlignedSource) -> tuple[list[str], list[str]
             sides[code].append(_sentence(text, path, number))
     first, second = sides.values()
     return first, second
-
-
-def _read_named(path: Path) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for number, line in enumerate(read_lines(path), 1):
-        name, tab, text = line.partition("\t")
-        if not tab:
-            raise InputError(f"{path}, line {number}: an id and a sentence are expected, separated by a tab: {line[:80]!r}")
-        if name in found:
-            raise InputError(f"{path}, line {number}: the id {name[:60]!r} stands in another line already; ids must be different")
-        found[name] = _sentence(text, path, number)
-    return found
 
 
 def _read_gold(path: Path, ids: list[list[str]], where: list[Path]) -> list[tuple[int, int]]:

@@ -69,7 +69,7 @@ def read_texts(path: Path, header: bool = False) -> Texts:
             there = f"in line {lines[name]} already" if number else "there twice"
             raise InputError(f"{at}: the id {name[:60]!r} stands {there}; ids must be different")
         if not (text := clean_text(text)):
-            raise InputError(f"{at}: the text of {name[:60]!r} is empty; delete it there and where its grade stands, or give it its text")
+            raise InputError(f"{at}: the text of {name[:60]!r} is empty; delete it, and what is said of it elsewhere, or give it its text")
         texts[name], lines[name] = text, number
     return texts
 
