@@ -1,6 +1,5 @@
 """Bad text: a clear error or the right handling for each. It is a corpus of sixty good pairs, with one thing wrong."""
 
-import bz2
 import gzip
 import json
 import lzma
@@ -28,14 +27,14 @@ ROWS = b"".join(f"{a}\t{b}\n".encode() for a, b in zip(GERMAN[:60], ENGLISH[:60]
 JSON = b"".join(json.dumps({"de": a, "en": b}).encode() + b"\n" for a, b in zip(GERMAN[:60], ENGLISH[:60], strict=True))
 
 
-def clean(folder: Path, source: Source, languages: tuple[str, str] = ("de", "en")) -> tuple[list[str], list[str], dict]:
+def clean(folder: Path, source: Source) -> tuple[list[str], list[str], dict]:
     """The two sides that are kept of a corpus, and the report."""
-    dev = {code: str(folder / f"dev.{code}") for code in languages}
+    dev = {code: str(folder / f"dev.{code}") for code in ("de", "en")}
     for path, line in zip(dev.values(), (GERMAN[60], ENGLISH[60]), strict=True):
         Path(path).write_bytes(lines([line]))
     outputs = folder / "out/train.a", folder / "out/train.b"
     try:
-        train((), (), *outputs, folder / "out/corpus.json", settings=Corpus(languages, source, Source(files=dev), {}))
+        train((), (), *outputs, folder / "out/corpus.json", settings=Corpus(("de", "en"), source, Source(files=dev), {}))
     except InputError:
         assert not list(folder.glob("out/*")), "a refused corpus leaves files behind"
         raise
@@ -111,22 +110,9 @@ def test_text_that_is_handled(tmp_path, german, english, kept, first):
     assert not any(set("\r\0\t\x0b\x85\u2028") & set(line) for line in (*a, *b))
 
 
-def test_text_that_runs_from_right_to_left(tmp_path):
-    (tmp_path / "x.ar").write_text("".join(f"هذا هو الملف رقم {i}.\n" for i in range(30)), encoding="utf-8")
-    (tmp_path / "x.en").write_text("".join(f"This is file number {i}.\n" for i in range(30)), encoding="utf-8")
-    files = {code: str(tmp_path / f"x.{code}") for code in ("ar", "en")}
-    assert len(clean(tmp_path, Source(files=files), ("ar", "en"))[0]) == 30
-    swapped = Source(files={"ar": files["en"], "en": files["ar"]})
-    with pytest.raises(InputError, match=r"the Arabic side is written in Latin script; .*exchange the columns"):
-        train((), (), tmp_path / "a", tmp_path / "b", tmp_path / "c", settings=Corpus(("ar", "en"), swapped, swapped, {}))
-
-
 @pytest.mark.parametrize(
     "name, content, said",
     [
-        (".gz", gzip.compress(ROWS)[:-20], r"cannot be read as \.gz: Compressed file ended"),
-        (".xz", lzma.compress(ROWS)[:-20], r"cannot be read as \.xz: Compressed file ended"),
-        (".zst", zstandard.compress(ROWS)[:-20], r"cannot be read as \.zst: the compressed file is cut off; copy or download it again"),
         (".zst", zstandard.compress(ROWS) + zstandard.compress(ROWS)[:40], r"after line 60: cannot be read as \.zst: .* cut off"),
         (".gz", b"plain text", r"x\.tsv\.gz, after line 0: cannot be read as \.gz: .*; copy or download it again, or .* take \.gz off"),
         (".zst", b"plain text", r"x\.tsv\.zst, after line 0: cannot be read as \.zst"),
@@ -134,7 +120,7 @@ def test_text_that_runs_from_right_to_left(tmp_path):
         ("", b"one column\n", r"x\.tsv, line 1: 1 column\(s\), but `columns` asks for column 2"),
         ("", ROWS.replace(b"\t", b","), r"x\.tsv, line 1: 1 column"),
     ],
-    ids=["gz-cut", "xz-cut", "zst-cut", "zst-second-frame-cut", "not-gz", "not-zst", "empty-xz", "one-column", "commas"],
+    ids=["zst-second-frame-cut", "not-gz", "not-zst", "empty-xz", "one-column", "commas"],
 )
 def test_tables_that_are_refused(tmp_path, name, content, said):
     path = tmp_path / f"x.tsv{name}"
@@ -157,13 +143,6 @@ def test_compressed_files_in_several_parts(tmp_path, suffix, compress):
     path = tmp_path / f"x.tsv{suffix}"
     path.write_bytes(compress(ROWS[:1000]) + compress(ROWS[1000:]))
     assert clean(tmp_path, Source(file=str(path), columns={"de": 1, "en": 2}))[0] == GERMAN[:60]
-
-
-@pytest.mark.parametrize("packed, said", [(bz2.compress(ROWS), "bzip2"), (b"PK\x03\x04\xff\xa0", "zip")])
-def test_files_that_are_packed_in_other_ways(tmp_path, packed, said):
-    (tmp_path / "x.tsv").write_bytes(packed)
-    with pytest.raises(InputError, match=rf"x\.tsv: is packed as {said}, which is not read; unpack it"):
-        clean(tmp_path, Source(file=str(tmp_path / "x.tsv"), columns={"de": 1, "en": 2}))
 
 
 @pytest.mark.parametrize(

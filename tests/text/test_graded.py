@@ -97,22 +97,6 @@ def test_what_is_refused(tmp_path, name, text, said):
         read(LabelledSource(file=files["qrels"], queries=files["queries"], documents=files["documents"]))
 
 
-@pytest.mark.parametrize(
-    "line, said",
-    [
-        ("who built it\tThe builder\tHe did.\tgood", "line 5: the label 'good' is none of"),
-        ("who built it\tThe builder\tHe did.\t9", "line 5: the label '9' is none of"),
-        ("who built it\t\t\t1", "line 5: the pair is empty"),
-        ("\tThe builder\tHe did.\t1", "line 5: the text is empty"),
-        ("who built it\tThe builder\t1", r"line 5: 3 column\(s\), but `columns` asks for column 4"),
-    ],
-)
-def test_lines_of_xglues_form_that_are_refused(tmp_path, line, said):
-    write(tmp_path, wpr=f"{WPR}\n{line}\n")
-    with pytest.raises(InputError, match=said):
-        read(LabelledSource(file=str(tmp_path / "wpr"), columns=COLUMNS))
-
-
 def answers(folder: Path, text: str, documents: str = "sid\tsentence\na00p0s0\tone\na00p0s1\ttwo\na00p1s0\tthree\na01p0s0\tfour\n"):
     squad = {"data": [{"paragraphs": [{"qas": [{"id": "q1", "question": "who?"}, {"id": "q2", "question": "what?"}]}]}]}
     files = write(folder, **{"answers.tsv": text, "documents.tsv": documents, "xquad.json": json.dumps(squad)})

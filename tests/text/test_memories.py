@@ -107,21 +107,6 @@ def test_packed_memories_are_read(tmp_path, suffix, pack):
 
 
 # ---------------------------------------------------------------------------------------------
-# what XML may hold
-
-
-def test_entities_that_a_memory_defines_are_read():
-    assert read(CASES / "internal-entity.tmx", ("de", "en"))[0][0] == ("Das ist LibreOffice 7.", "This is LibreOffice 7.")
-
-
-@pytest.mark.parametrize("name", ["ctrl.tmx", "charref.tmx"])
-def test_control_characters_are_left_out_and_counted(name):
-    pairs, passed = read(CASES / name, ("de", "en"))
-    assert pairs == [("Das ist ein Haus.", "This is a house."), ("Ich gehe nach Hause.", "I go home.")]
-    assert passed == {"control characters, which XML does not allow, left out": 1}
-
-
-# ---------------------------------------------------------------------------------------------
 # XLIFF
 
 XLIFF = """<?xml version="1.0"?>

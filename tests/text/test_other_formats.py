@@ -23,6 +23,7 @@ from workflow_scripts.text.parallel import Source, read_pairs
         ("x.mo", b"\xde\x12\x04\x95\0", "is a compiled catalogue of gettext"),
         ("x.pkl", b"\x80\x04\x95\x05", "is a pickle"),
         ("x.rar", b"Rar!\x1a\x07\x01\0", "is packed as rar"),
+        ("x.bz2", b"BZh91AY&SY\xff\xa0", "is packed as bzip2, which is not read; unpack it"),
         ("x.bin", b"\x00\x01\xff\xfe\n", r"line 1: is binary data, or UTF-16 \(byte 0xff\)"),
         ("x.txt", "Größe\n".encode("utf-16-le"), r"iconv -f utf-16"),
     ],

@@ -97,8 +97,6 @@ def test_bad_files_of_other_formats_are_named(tmp_path):
         InputError, match=r"x\.conllu, line 1: the word's number is expected in column 1, not 'The'; .*call a file without numbers"
     ):
         read(tmp_path / "x.conllu", "The\tDET\tx\tDET\n")
-    with pytest.raises(InputError, match=r"columns\.tag is 'tag', but nothing in the file names its columns; give the column's number"):
-        read(tmp_path / "x", "The DET\n", columns={"tag": "tag"})
 
 
 @pytest.mark.parametrize(

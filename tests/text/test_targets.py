@@ -80,24 +80,8 @@ def test_an_answer_that_is_elsewhere_and_a_question_without_one(tmp_path):
     assert changed == {"answer found at another place than its start": 1}
     written(path, json.dumps(squad(answers=[], is_impossible=True)))
     assert read(path, removed, changed) == [] and removed == {"question without answer (is_impossible)": 1}
-
-
-@pytest.mark.parametrize(
-    "content, said",
-    [
-        (
-            json.dumps(squad("Berlin", 5)),
-            r"x\.json, line 1, question 'q1': the answer 'Berlin' is not in the passage \(at its start, 5, stands 'aus st'",
-        ),
-        (json.dumps(squad("", 5)), r"question 'q1': the answer of the question .* is empty"),
-        (json.dumps(squad(question=" ")), r"x\.json, line 1, question 'q1': the question is empty"),
-        ('{"data": [', r"x\.json: not JSON in SQuAD's format"),
-        ("[1]", r"x\.json, article 1: is not in SQuAD's format, .*: an article must be a JSON object"),
-    ],
-)
-def test_bad_json_is_named(tmp_path, content, said):
-    path = written(tmp_path / "x.json", content)
-    with pytest.raises(InputError, match=said):
+    written(path, json.dumps(squad("Berlin", 5)))
+    with pytest.raises(InputError, match="question 'q1': the answer 'Berlin' is not in the passage"):
         read(path)
 
 

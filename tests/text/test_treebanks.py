@@ -6,8 +6,6 @@ from pathlib import Path
 import pytest
 
 from workflow_scripts.stage import InputError
-from workflow_scripts.text.examples import read_any
-from workflow_scripts.text.labelled_source import LabelledSource
 from workflow_scripts.text.treebanks import read_treebank
 
 UD = Path(__file__).parents[2] / "resources/universal-dependencies"
@@ -84,15 +82,6 @@ def test_what_is_no_treebank_is_told(tmp_path):
         read(tmp_path / "x.conllu", "1\tDas\t_\tDET\n2\tHaus\t_\tNOUN\n1\tEr\t_\tPRON\n")
     # heads in a circle lead to no root, and to an end all the same
     assert read(tmp_path / "x.conllu", heads.replace("ADP\t_\t_\t_", "ADP\t_\t_\t2").replace("DET\t_\t_\t_", "DET\t_\t_\t1"), "fused")[0]
-
-
-def test_the_setting_reaches_the_reader(tmp_path):
-    (tmp_path / "fr.conllu").write_text(FRENCH)
-    tags = ["ADP", "DET", "NOUN", "PRON", "PUNCT", "VERB"]
-    for multiword, words in (("words", 9), ("fused", 7)):
-        source = LabelledSource(file=str(tmp_path / "fr.conllu"), language="fr", multiword=multiword)
-        read_one = read_any("word", source, tags, Counter(), Counter())
-        assert sum(len(example.text.split()) for example in read_one) == words
 
 
 def test_the_shipped_treebank_has_the_words_that_its_readme_counts():

@@ -18,6 +18,10 @@ def segments(path: Path, content: str | bytes) -> tuple[list[str], Counter[str]]
     return ["".join(segment.itertext()) for segment, _ in found], passed
 
 
+LOSING = ("R&D 500", "500 < 3", "if a<b then", "</x>")
+"""Texts of which a parser that guesses would lose a part."""
+
+
 def nested(order: range) -> str:
     """Entities that are each ten of the one before, in an order."""
     inner = {0: "lol", **{depth: f"&e{depth - 1};" * 10 for depth in range(1, 10)}}
@@ -74,6 +78,7 @@ def test_other_encodings_are_read(tmp_path, encoding):
         (b'<?xml version="1.0" encoding="klingon"?><x/>', "names the encoding 'klingon', which is unknown"),
         (b'<?xml version="1.0" encoding="rot13"?><x/>', "names the encoding 'rot13', which is unknown"),
         (b"<x>\n<seg>one", "line 2: is not well-formed XML .*; see that the file is whole"),
+        *((f"<x>\n<seg>{text}</seg></x>", r"line 2: is not well-formed XML .*; mend the file, or write & as") for text in LOSING),
         (b"", "is not well-formed XML"),
         (b"<x><seg>" + b"<b>" * 300, "line 1: more than 200 elements are inside each other"),
         (b"<!DOCTYPE html><html></html>", r"is a web page \(HTML\), which is not read"),
