@@ -36,7 +36,7 @@ from workflow_scripts.text.fetching import (
     is_offline,
     way_out,
 )
-from workflow_scripts.text.files import packing, write_lines
+from workflow_scripts.text.files import kind_of, packing, write_lines
 from workflow_scripts.text.help_pages import debian_package, index_path, index_url, paragraphs_of
 from workflow_scripts.text.hub import HuggingFace, download_command, download_dataset
 from workflow_scripts.text.parallel import Pair, Source, needs_columns, read_pairs
@@ -154,13 +154,10 @@ def suffix(data: Data) -> str:
         name = "files.conllu" if all(one.endswith(".conllu") for one in data.member) else ""
     if is_archive(name):
         return ".txt"
-    path = Path(name.lower())
-    packed = packing(path)
-    kind = path.stem if packed else path.name
-    kinds = {".jsonl": ".jsonl", ".ndjson": ".jsonl", ".tsv": ".tsv", ".json": ".json", ".conllu": ".conllu"}
-    kind = kinds.get(Path(kind).suffix, ".txt")
+    name = name.lower()
+    kind = kind_of(name) if kind_of(name) in (".jsonl", ".tsv", ".json", ".conllu") else ".txt"
     # what several files or tags are made of is not packed; a pattern may name several
-    return kind + ("" if data.lines or is_tagged(path) or set("*?[") & set(name) else packed)
+    return kind + ("" if data.lines or is_tagged(Path(name)) or set("*?[") & set(name) else packing(Path(name)))
 
 
 def languages_of(data: Data) -> tuple[str, str] | None:

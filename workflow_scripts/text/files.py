@@ -155,12 +155,12 @@ T = TypeVar("T")
 
 
 def lockstep(path_a: Path, path_b: Path) -> Iterator[tuple[int, str, str]]:
-    """The lines of two files that are parallel line by line, each pair with its number. Raises `InputError` where one file ends before."""
+    """The lines of two files that are parallel line by line, each pair with its number. Raises `InputError` where one file ends first."""
     return in_step(path_a, path_b, read_lines)
 
 
 def in_step(path_a: Path, path_b: Path, read: Callable[[Path], Iterable[T]]) -> Iterator[tuple[int, T, T]]:
-    """What is `read` of two files that are parallel, each pair with its number. Raises `InputError` where one file ends before."""
+    """What `read` yields of two parallel files, each pair with its number. Raises `InputError` where one file ends first."""
     for number, (a, b) in enumerate(itertools.zip_longest(read(path_a), read(path_b)), 1):
         if a is None or b is None:
             short, long = (path_a, path_b) if a is None else (path_b, path_a)
@@ -195,14 +195,14 @@ def table_rows(
         if not places:
             several = {name: columns if isinstance(columns, list) else [columns] for name, columns in wanted.items()}
             places = {name: [place_of(column, cells, header, path, name) for column in columns] for name, columns in several.items()}
-            last = max(place for some in places.values() for place in some)
+            last = max(itertools.chain.from_iterable(places.values()))
             if header:
                 continue
         if len(cells) <= last:
             start = "\t".join(cells)[:80]
-            said = f"{len(cells)} column(s), but `columns` asks for column {last + 1}: {start!r}{what_else(path)}"
-            raise InputError(f"{path}, line {number}: {said}")
-        yield number, {name: cells[some[0]] if len(some) == 1 else " ".join(cells[at] for at in some) for name, some in places.items()}
+            asked = f"but `columns` asks for column {last + 1}"
+            raise InputError(f"{path}, line {number}: {len(cells)} column(s), {asked}: {start!r}{what_else(path)}")
+        yield number, {name: cells[at[0]] if len(at) == 1 else " ".join(cells[place] for place in at) for name, at in places.items()}
 
 
 def _quoted_rows(path: Path, lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
@@ -216,9 +216,9 @@ def _quoted_rows(path: Path, lines: Iterator[str]) -> Iterator[tuple[int, list[s
                 yield number, cells
             number = rows.line_num + 1
     except csv.Error as error:
-        said = f"{path}, line {number}: is not quoted as `quoted: true` says ({error})"
+        problem = f"{path}, line {number}: is not quoted as `quoted: true` says ({error})"
         way_out = "a cell that begins with a quotation mark ends with one, and those inside are doubled; correct it, or leave `quoted` out"
-        raise InputError(f"{said}: {way_out}") from None
+        raise InputError(f"{problem}: {way_out}") from None
 
 
 NOT_ASKED_FOR = "not asked for (where)"
@@ -226,7 +226,7 @@ NOT_ASKED_FOR = "not asked for (where)"
 
 
 def with_where(columns: Mapping[str, Any], where: Iterable[str]) -> dict[str, Any]:
-    """What `columns` ask for → its column, and the columns that a `where` names, under names that `columns` cannot have."""
+    """`columns`, and the columns that a `where` names, under names that `columns` cannot have."""
     return {**columns, **{f"where {key}": key for key in where}}
 
 
@@ -236,11 +236,11 @@ def is_asked_for(cells: Mapping[str, Any], where: Mapping[str, str]) -> bool:
 
 
 def missing_file(path: Path | str) -> str:
-    """What is said of a file that is not there: the nearest name in its folder, or which folder is not there."""
+    """The message for a file that is not there: it names the nearest name in its folder, or the folder that is not there."""
     path = Path(path)
     known: list[str] = []
     with contextlib.suppress(OSError):
-        known = [each.name for each in path.parent.iterdir() if each.exists()]
+        known = [file.name for file in path.parent.iterdir() if file.exists()]
     if re.match(r"[a-z]+:/", str(path)):
         way_out = "an address stands under `data`, which downloads it; name it here as `data: NAME`"
     elif "\\" in str(path):
@@ -273,8 +273,8 @@ def json_rows(path: Path, take: Callable[[Any], T], wanted: object, normalise: b
         try:
             taken = take(json.loads(line))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-            said = f"not a JSON object with {wanted} ({error}): {line[:80]!r}"
-            raise InputError(f"{path}, line {number}: {said}; correct the line, or set `columns`") from None
+            problem = f"not a JSON object with {wanted} ({error}): {line[:80]!r}"
+            raise InputError(f"{path}, line {number}: {problem}; correct the line, or set `columns`") from None
         yield number, taken
 
 
@@ -348,7 +348,7 @@ def write_pairs(path_a: Path, path_b: Path, pairs: Iterable[tuple[str, str]]) ->
 
 @contextlib.contextmanager
 def writers(paths: Sequence[Path]) -> Iterator[list[Callable[[str], object]]]:
-    """For each of the files, what writes a line into it (compressed if its suffix is .zst). If an error occurs, none of them is written."""
+    """A function for each file that writes a line into it (compressed if its suffix is .zst). If an error occurs, no file is written."""
     with contextlib.ExitStack() as open_files:
         files = [open_files.enter_context(atomic(path, "wb")) for path in paths]
         with contextlib.ExitStack() as stack:
@@ -357,14 +357,14 @@ def writers(paths: Sequence[Path]) -> Iterator[list[Callable[[str], object]]]:
             file.flush()
 
 
-# number of lines that compiled code and string methods handle at once, and of characters, after which there are no more lines
+# how many lines compiled code and string methods handle at once, and after how many characters they take no more
 _CHUNK = 4096
 _CHARACTERS = 4_000_000
 
 
 @contextlib.contextmanager
 def _writer(path: Path, file: Any) -> Iterator[Callable[[str], object]]:
-    """What writes a line into the open `file`, compressed if the suffix of its `path` says so."""
+    """A function that writes a line into the open `file`, compressed if the suffix of its `path` says so."""
     with contextlib.ExitStack() as stack:
         if Path(path).suffix == ".zst":
             import zstandard
@@ -387,7 +387,7 @@ def _writer(path: Path, file: Any) -> Iterator[Callable[[str], object]]:
 
 
 def chunks(items: Iterable[T]) -> Iterator[list[T]]:
-    """`items`, lines or tuples with lines, in lists of some thousands; of fewer where they are long, as documents are."""
+    """Lists of some thousand `items`, which are lines or tuples with lines; shorter lists where the lines are long, as documents are."""
     chunk: list[T] = []
     characters = 0
     for item in items:
