@@ -302,7 +302,7 @@ def evaluate(ranked: Ranked, vocabulary: set[str], gold: Gold) -> dict[str, dict
     for name, keep_identical in (("all", True), ("non_identical", False)):
         hits: Counter[int] = Counter()
         covered = 0
-        right = gold if keep_identical else {word: others for word, given in gold.items() if (others := given - {word})}
+        right = gold if keep_identical else {word: others for word, translations in gold.items() if (others := translations - {word})}
         for word, translations in right.items():
             truth = translations & vocabulary
             if word not in ranked or not truth:

@@ -247,13 +247,13 @@ def map_once(sides: Sides, start: str, pairs: list[tuple[str, str]], seed: int, 
         return Mapped(sides.a, sides.b, judge(sides.a, sides.b, Attempt(start, seed)))
     solve = functools.partial(_by_vecmap if settings.engine == "vecmap" else _by_own, sides, start, seed, settings)
     dictionary = None if start == "unsupervised" else dictionary_of(sides, start, pairs)
-    found = solve(dictionary)
+    mapped = solve(dictionary)
     if start != "supervised" or dictionary is None:
-        return found._replace(attempt=judge(*found))
+        return mapped._replace(attempt=judge(*mapped))
     # a mapping cannot be judged by the pairs it was made from: a fifth of the dictionary judges a mapping made from the rest
     held_out = torch.arange(len(dictionary[0]), device=sides.a.device) % 5 == 4
     trial = solve((dictionary[0][~held_out], dictionary[1][~held_out]))
-    return found._replace(attempt=judge(*trial, witnesses=_rows((dictionary[0][held_out], dictionary[1][held_out]))))
+    return mapped._replace(attempt=judge(*trial, witnesses=_rows((dictionary[0][held_out], dictionary[1][held_out]))))
 
 
 def _rows(dictionary: Dictionary) -> list[tuple[int, int]]:

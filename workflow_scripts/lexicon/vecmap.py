@@ -124,10 +124,10 @@ def _run(line: list[str], folder: Path, threads: int) -> None:
         done = subprocess.run(
             line, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, env={**os.environ, **cores, "PYTHONPATH": ""}, cwd=folder
         )
-    said = log.read_text(encoding="utf-8", errors="replace")
-    print(said, end="", flush=True)
+    output = log.read_text(encoding="utf-8", errors="replace")
+    print(output, end="", flush=True)
     if done.returncode:
-        last = " | ".join([part.strip() for part in said.splitlines() if part.strip()][-_LAST_LINES:])
+        last = " | ".join([part.strip() for part in output.splitlines() if part.strip()][-_LAST_LINES:])
         raise InputError(f"VecMap ({line[1]}) failed with exit status {done.returncode}; its last lines: {last or '(none)'}")
 
 
@@ -138,7 +138,7 @@ _LAST_LINES = 5
 def _read(path: Path, words: list[str]) -> np.ndarray:
     if not path.exists():
         raise InputError("VecMap ended without an error, but did not write the mapped embeddings; see the log")
-    found, vectors = read_vectors(path)
-    if found != words:
-        raise InputError(f"VecMap was given {len(words)} words and returned {len(found)}, or others; is this VecMap's map_embeddings.py?")
+    back, vectors = read_vectors(path)
+    if back != words:
+        raise InputError(f"VecMap was given {len(words)} words and returned {len(back)}, or others; is this VecMap's map_embeddings.py?")
     return vectors

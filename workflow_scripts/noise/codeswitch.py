@@ -281,10 +281,10 @@ def write_words(source: Path, files: dict[int, Path], total: Counter[str], *, no
 def rows_of_pairs(examples: Path) -> Iterator[str]:
     """The pairs of texts of a table of examples, each once, as lines with `</s>` between the two. Raises `InputError` for a single text."""
     rows: dict[str, None] = {}
-    for each in read_table(examples):
-        if not each.pair:
-            raise InputError(f"{examples}, line {each.line}: has no second text; `restore: pairs` is for pairs of texts")
-        rows[f" {BREAK} ".join(without_marks(text) for text in each.texts)] = None
+    for example in read_table(examples):
+        if not example.pair:
+            raise InputError(f"{examples}, line {example.line}: has no second text; `restore: pairs` is for pairs of texts")
+        rows[f" {BREAK} ".join(without_marks(text) for text in example.texts)] = None
     yield from rows
 
 
@@ -292,7 +292,7 @@ def _each_text(lines: list[str], first: int, rounds: list[int], *, noised: Noise
     """Noise of lines with two texts each, of which each is noised as a line of its own."""
     texts = [text.strip() for line in lines for text in line.split(BREAK)]
     for new in noised(texts, 2 * first, rounds, total=total):
-        yield [f"{one} {BREAK} {other}" for one, other in zip(new[::2], new[1::2], strict=True)]
+        yield [f"{first_text} {BREAK} {second_text}" for first_text, second_text in zip(new[::2], new[1::2], strict=True)]
 
 
 if __name__ == "__main__":

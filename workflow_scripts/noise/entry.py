@@ -138,18 +138,18 @@ def by_sentence(name: str, function: Callable, asked: tuple[str, ...]) -> Callab
         for number, line in enumerate(lines):
             inside = slice(words.before[number], words.before[number + 1])
             places = [(a - start, b - start) for a, b in zip(words.starts[inside].tolist(), words.ends[inside].tolist(), strict=True)]
-            given: dict[str, Any] = {"words": batch.surface[inside], "text": line, "places": places, "language": code}
+            arguments: dict[str, Any] = {"words": batch.surface[inside], "text": line, "places": places, "language": code}
             if "draw" in asked:
-                given["draw"] = philox.generator(batch.seed, _STREAMS + batch.stream, batch.first + number)
+                arguments["draw"] = philox.generator(batch.seed, _STREAMS + batch.stream, batch.first + number)
             if "candidates" in asked:
-                given["candidates"] = [list(batch.lookup.rows[row]) for row in batch.rows[inside]]
+                arguments["candidates"] = [list(batch.lookup.rows[row]) for row in batch.rows[inside]]
             if "hits" in asked:
                 hit = batch.hits.words
-                given["hits"] = (hit[np.searchsorted(hit, inside.start) : np.searchsorted(hit, inside.stop)] - inside.start).tolist()
-            given["settings"] = batch.settings
+                arguments["hits"] = (hit[np.searchsorted(hit, inside.start) : np.searchsorted(hit, inside.stop)] - inside.start).tolist()
+            arguments["settings"] = batch.settings
             about = functools.partial("sentence {}: {!r}".format, batch.first + number + 1, line)
-            made = plugins.call(f"noise {name!r}", function, {each: given[each] for each in asked}, about)
-            new.append(_as_text(name, made, line, places, spaced))
+            returned = plugins.call(f"noise {name!r}", function, {parameter: arguments[parameter] for parameter in asked}, about)
+            new.append(_as_text(name, returned, line, places, spaced))
             start += len(line) + 1
         return new
 
@@ -160,18 +160,18 @@ def by_sentence(name: str, function: Callable, asked: tuple[str, ...]) -> Callab
 _STREAMS = 1 << 34
 
 
-def _as_text(name: str, made: Any, line: str, places: list[tuple[int, int]], spaced: bool) -> str:
+def _as_text(name: str, returned: Any, line: str, places: list[tuple[int, int]], spaced: bool) -> str:
     """The new line, of the words or the text that a noise has returned."""
-    if isinstance(made, str):
-        return " ".join(made.split())
-    made = list(made) if isinstance(made, Iterable) and not isinstance(made, bytes | Mapping) else [made]
-    if wrong := [each for each in made if not isinstance(each, str)]:
+    if isinstance(returned, str):
+        return " ".join(returned.split())
+    returned = list(returned) if isinstance(returned, Iterable) and not isinstance(returned, bytes | Mapping) else [returned]
+    if wrong := [part for part in returned if not isinstance(part, str)]:
         raise InputError(f"noise {name!r} returned {wrong[0]!r} for {line!r}; it returns words, or one text")
-    if len(made) != len(places):
-        pieces = [part for word in made for part in (" " if spaced else "", word)]
+    if len(returned) != len(places):
+        pieces = [part for word in returned for part in (" " if spaced else "", word)]
     else:
         ends = [0, *(end for _, end in places)]
-        pieces = [part for end, (start, _), word in zip(ends, places, made, strict=False) for part in (line[end:start], word)]
+        pieces = [part for end, (start, _), word in zip(ends, places, returned, strict=False) for part in (line[end:start], word)]
         pieces.append(line[ends[-1] :])
     return " ".join("".join(pieces if spaced else _apart(pieces, line)).split())
 

@@ -81,8 +81,8 @@ def switch_lines(
     own = own_settings(entry, noise_settings)
     switched: list[str] = []
     total: Counter[str] = Counter()
-    for some in chunks(lines):
-        new, counts = switch_words(find_words(some, lookup), lookup, entry, seed, stream, first + len(switched), noise, own)
+    for chunk in chunks(lines):
+        new, counts = switch_words(find_words(chunk, lookup), lookup, entry, seed, stream, first + len(switched), noise, own)
         switched += new
         total.update(counts)
     return switched, total

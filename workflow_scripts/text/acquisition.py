@@ -111,32 +111,32 @@ def main(output: Path, report: Path, *, joined: tuple[Path, ...] = (), environme
         raise InputError(f"{output}: nothing says where the data come from; give one of {', '.join(ORIGINS)}")
     output.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=output.parent, prefix=f".{output.name}.") as folder:
-        made = Path(folder) / output.name
+        content = Path(folder) / output.name
         if origin == "url":
-            provenance = _from_url(settings, made)
+            provenance = _from_url(settings, content)
         elif origin == "mtdata":
-            provenance = _from_mtdata(settings, made, environment)
+            provenance = _from_mtdata(settings, content, environment)
         elif settings.huggingface:
-            provenance = download_dataset(settings.huggingface, made)
+            provenance = download_dataset(settings.huggingface, content)
         elif origin == "sacrebleu":
-            provenance = _from_sacrebleu(settings, made)
+            provenance = _from_sacrebleu(settings, content)
         elif settings.debian:
-            provenance = _from_debian(settings.debian, made)
+            provenance = _from_debian(settings.debian, content)
         else:
-            provenance = _from_others(settings, made, joined)
-        found = checksum(made)
-        if origin != "url" and settings.sha256 and str(settings.sha256).lower() != found:
-            raise InputError(f"{output.name}: has the SHA-256 {found}, expected is {settings.sha256}; its origin has changed")
-        os.replace(made, output)
+            provenance = _from_others(settings, content, joined)
+        digest = checksum(content)
+        if origin != "url" and settings.sha256 and str(settings.sha256).lower() != digest:
+            raise InputError(f"{output.name}: has the SHA-256 {digest}, expected is {settings.sha256}; its origin has changed")
+        os.replace(content, output)
     write_json(
         report,
         {
             "origin": {"kind": origin, **provenance},
             "file": output.name,
             "bytes": output.stat().st_size,
-            "sha256": found,
+            "sha256": digest,
             # in a run neither is given: the report takes both from the configuration
-            **{key: given for key in ("licence", "citation") if (given := getattr(settings, key))},
+            **{key: value for key in ("licence", "citation") if (value := getattr(settings, key))},
             "date": datetime.datetime.now(datetime.UTC).strftime("%Y-%m-%d"),
             "settings": {key: value for key, value in asdict(settings).items() if key not in ("licence", "citation")},
         },
@@ -151,7 +151,7 @@ def suffix(data: Data) -> str:
         return ".jsonl.zst"
     name = data.member if isinstance(data.member, str) else base_name(data.url) if isinstance(data.url, str) else ""
     if isinstance(data.member, list):
-        name = "files.conllu" if all(one.endswith(".conllu") for one in data.member) else ""
+        name = "files.conllu" if all(member.endswith(".conllu") for member in data.member) else ""
     if is_archive(name):
         return ".txt"
     name = name.lower()
@@ -206,7 +206,7 @@ def by_hand(data: Data, url: str, error: Unreachable) -> str:
         return _sacrebleu_by_hand(data, place.parent)
     if data.huggingface:
         return f"run `{download_command(data.huggingface)}` where there is network, with the same HF_HOME"
-    side = next((side for side, one in _by_side(data.url).items() if one == url), "") if data.url else ""
+    side = next((side for side, address in _by_side(data.url).items() if address == url), "") if data.url else ""
     return way_out(error, f"with the SHA-256 {sums[side]}" if sums.get(side) else "as it is", place)
 
 
@@ -222,7 +222,7 @@ def _sacrebleu_by_hand(data: Data, folder: Path) -> str:
 # origins: each writes the file, and returns what to record about it
 
 
-def _from_url(settings: Data, made: Path) -> dict[str, Any]:
+def _from_url(settings: Data, output: Path) -> dict[str, Any]:
     urls, sums, members = map(_by_side, (settings.url, settings.sha256, settings.member))
     fetched = {side: fetch(url, sums.get(side), settings.lines) for side, url in urls.items()}
     passed: Counter[str] = Counter()
@@ -231,20 +231,20 @@ def _from_url(settings: Data, made: Path) -> dict[str, Any]:
         path, wanted = fetched.get(side) or fetched[""], members.get(side) or members.get("")
         names = wanted if isinstance(wanted, list) else [wanted]
         packed = wanted or is_archive(path.name)  # the address of a download need not end like an archive's name
-        files[side] = [one for name in names for one in extract(path, name, made.parent / "members" / side)] if packed else [path]
+        files[side] = [member for name in names for member in extract(path, name, output.parent / "members" / side)] if packed else [path]
     if settings.languages:
-        _write_pairs(made, _parallel(files, settings, made.parent, passed))
-    elif len(files[""]) == 1 and not is_tagged(files[""][0]) and packing(files[""][0]) == packing(made):
-        shutil.copyfile(files[""][0], made)
+        _write_pairs(output, _parallel(files, settings, output.parent, passed))
+    elif len(files[""]) == 1 and not is_tagged(files[""][0]) and packing(files[""][0]) == packing(output):
+        shutil.copyfile(files[""][0], output)
     else:
-        write_lines(made, itertools.chain.from_iterable(map(plain_sentences, files[""])))
-    said = {"passed_over": dict(passed)} if passed else {}
-    return {"url": urls if len(urls) > 1 else urls[""], "sha256": settings.sha256, **said}
+        write_lines(output, itertools.chain.from_iterable(map(plain_sentences, files[""])))
+    counts = {"passed_over": dict(passed)} if passed else {}
+    return {"url": urls if len(urls) > 1 else urls[""], "sha256": settings.sha256, **counts}
 
 
-def _by_side(given: Any) -> dict[str, Any]:
+def _by_side(setting: Any) -> dict[str, Any]:
     """Language → its value; a single value for both languages has the empty string as its key."""
-    return given if isinstance(given, dict) else {"": given}
+    return setting if isinstance(setting, dict) else {"": setting}
 
 
 def _parallel(files: dict[str, list[Path]], settings: Data, folder: Path, passed: Counter[str]) -> Iterator[Pair]:
@@ -267,12 +267,12 @@ def _parallel(files: dict[str, list[Path]], settings: Data, folder: Path, passed
             yield pair._replace(document=f"{number} {pair.document}") if several and "document" not in columns else pair
 
 
-def _from_mtdata(settings: Data, made: Path, environment: Path | None) -> dict[str, Any]:
+def _from_mtdata(settings: Data, output: Path, environment: Path | None) -> dict[str, Any]:
     languages = _both(settings)
     python = read_json(environment) if environment else {"python": sys.executable, "reason": None}
     if python["reason"]:
         raise InputError(f"mtdata: {python['reason']}")
-    raw = made.with_suffix(".mtdata.tsv")
+    raw = output.with_suffix(".mtdata.tsv")
     # mtdata's cache is put next to ours unless the user has set one; COLUMNS keeps its messages on one line
     surroundings = {"MTDATA": str(cache_folder() / "mtdata"), **os.environ, "COLUMNS": "1000"}
     Path(surroundings["MTDATA"]).mkdir(parents=True, exist_ok=True)
@@ -281,17 +281,17 @@ def _from_mtdata(settings: Data, made: Path, environment: Path | None) -> dict[s
         done = subprocess.run(command, stdout=file, stderr=subprocess.PIPE, text=True, errors="replace", env=surroundings)
     sys.stderr.write(done.stderr)
     if done.returncode or not raw.stat().st_size:
-        said = (done.stderr.strip().splitlines() or ["without a word"])[-1]
+        complaint = (done.stderr.strip().splitlines() or ["without a word"])[-1]
         raise InputError(
-            f"mtdata cannot give {settings.mtdata} ({said}); `mtdata list -l {'-'.join(languages)} -id` lists what it knows. "
+            f"mtdata cannot give {settings.mtdata} ({complaint}); `mtdata list -l {'-'.join(languages)} -id` lists what it knows. "
             f"Without network, run `mtdata cache` elsewhere and copy its folder to {surroundings['MTDATA']}"
         )
     columns: dict[str, int | str] = dict(zip(languages, (1, 2), strict=True))
-    _write_pairs(made, read_pairs(Source(file=str(raw), columns=columns), languages))
+    _write_pairs(output, read_pairs(Source(file=str(raw), columns=columns), languages))
     return {"mtdata": settings.mtdata}
 
 
-def _from_sacrebleu(settings: Data, made: Path) -> dict[str, Any]:
+def _from_sacrebleu(settings: Data, output: Path) -> dict[str, Any]:
     from portalocker.exceptions import LockException
 
     dataset, folder = _test_set(settings)
@@ -306,7 +306,7 @@ def _from_sacrebleu(settings: Data, made: Path) -> dict[str, Any]:
         raise InputError(
             f"sacreBLEU cannot download {name} ({error}); {_sacrebleu_by_hand(settings, folder)}; it downloads {', '.join(dataset.data)}"
         ) from None
-    _write_pairs(made, read_pairs(Source(files=dict(zip(languages, sides, strict=True))), languages))
+    _write_pairs(output, read_pairs(Source(files=dict(zip(languages, sides, strict=True))), languages))
     return {"sacrebleu": name, "pair": pair, "url": dataset.data, "citation": dataset.citation}
 
 
@@ -317,15 +317,15 @@ def _test_set(settings: Data) -> tuple[Any, Path]:
 
     name, pair = settings.sacrebleu, "-".join(_both(settings))
     if name not in DATASETS or pair not in DATASETS[name].langpairs:
-        known = sorted(each for each, one in DATASETS.items() if pair in one.langpairs)
+        known = sorted(testset for testset, entry in DATASETS.items() if pair in entry.langpairs)
         raise InputError(f"sacreBLEU has no test set {name!r} for {pair}; for {pair} it has {', '.join(known) or 'none'}")
     return DATASETS[name], Path(SACREBLEU_DIR, name)
 
 
-def _from_debian(wanted: Debian, made: Path) -> dict[str, Any]:
-    found = {code: debian_package(name, wanted.suite, _mirror(wanted)) for code, name in wanted.packages.items()}
-    write_lines(made, map("\t".join, paragraphs_of(*found.values())))
-    packages = {code: {"file": path.name, "sha256": checksum(path)} for code, path in found.items()}
+def _from_debian(wanted: Debian, output: Path) -> dict[str, Any]:
+    archives = {code: debian_package(name, wanted.suite, _mirror(wanted)) for code, name in wanted.packages.items()}
+    write_lines(output, map("\t".join, paragraphs_of(*archives.values())))
+    packages = {code: {"file": path.name, "sha256": checksum(path)} for code, path in archives.items()}
     return {"debian": wanted.suite, "packages": packages}
 
 
@@ -333,13 +333,13 @@ def _mirror(wanted: Debian) -> str:
     return (os.environ.get("CROSSGAP_DEBIAN_MIRROR") or wanted.mirror).rstrip("/")
 
 
-def _from_others(settings: Data, made: Path, joined: tuple[Path, ...]) -> dict[str, Any]:
+def _from_others(settings: Data, output: Path, joined: tuple[Path, ...]) -> dict[str, Any]:
     def pairs() -> Iterator[Pair]:
         for name, path in zip(settings.join, joined, strict=True):
             for pair in read_pairs(Source(file=str(path), columns=columns_of(settings)), _both(settings)):
                 yield pair._replace(document=f"{name} {pair.document}")
 
-    _write_pairs(made, pairs())
+    _write_pairs(output, pairs())
     return {"join": settings.join}
 
 

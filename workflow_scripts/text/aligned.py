@@ -52,8 +52,8 @@ class AlignedSource:
     def at_hand(self) -> "AlignedSource":
         """This with the embedded files where they really are."""
         named = ((key, getattr(self, key)) for key in ("file", "order", "gold"))
-        found: dict[str, Any] = {key: resource(path) for key, path in named if path}
-        return replace(self, files={code: resource(path) for code, path in self.files.items()}, **found)
+        paths: dict[str, Any] = {key: resource(path) for key, path in named if path}
+        return replace(self, files={code: resource(path) for code, path in self.files.items()}, **paths)
 
     @property
     def language(self) -> str:

@@ -71,28 +71,28 @@ def _pairs(entry: Any, which: tuple[int, int], passed: Counter[str]) -> Iterator
 
 def _forms(path: Path, rule: str) -> tuple[int, int]:
     """The plural form for 1, and that which most numbers take."""
-    found = re.search(r"plural\s*=\s*([^;]+)", rule)
+    declared = re.search(r"plural\s*=\s*([^;]+)", rule)
     try:
-        form = gettext.c2py(found[1].strip() if found else "n != 1")
+        form = gettext.c2py(declared[1].strip() if declared else "n != 1")
         return form(1), Counter(form(number) for number in range(2, 200)).most_common(1)[0][0]
     except (ValueError, ZeroDivisionError, RecursionError) as error:
-        said = f"{path}: `Plural-Forms` in its header is no rule that gettext reads ({error}): {rule!r}"
-        raise InputError(f"{said}; write nplurals=2; plural=(n != 1), or the rule of the language") from None
+        problem = f"{path}: `Plural-Forms` in its header is no rule that gettext reads ({error}): {rule!r}"
+        raise InputError(f"{problem}; write nplurals=2; plural=(n != 1), or the rule of the language") from None
 
 
 def _languages(path: Path, header: dict[str, str], wanted: tuple[str, str]) -> tuple[str, str]:
     """The codes of originals and translations."""
     if TRANSLATION in wanted:
         return wanted[1 - wanted.index(TRANSLATION)], TRANSLATION
-    said = header.get("Language", "").strip()
+    declared = header.get("Language", "").strip()
     way_out = f"say which side is which: `columns: {{{wanted[0]}: {ORIGINAL}, {wanted[1]}: {TRANSLATION}}}`"
-    if not said:
+    if not declared:
         raise InputError(f"{path}: its header does not say the language of the translations (Language: …); {way_out}")
-    fits = [bool(matching([said], code)) for code in wanted]
+    fits = [bool(matching([declared], code)) for code in wanted]
     if not any(fits):
-        raise InputError(f"{path}: its translations are in {said}, not in {' nor '.join(wanted)}; give another file, or {way_out}")
+        raise InputError(f"{path}: its translations are in {declared}, not in {' nor '.join(wanted)}; give another file, or {way_out}")
     original = wanted[1 - fits.index(True)]
-    return original if original == ORIGINAL else header.get("X-Source-Language", "").strip() or original, said
+    return original if original == ORIGINAL else header.get("X-Source-Language", "").strip() or original, declared
 
 
 # ---------------------------------------------------------------------------------------------
@@ -112,8 +112,8 @@ def _text(path: Path) -> str:
         return content.decode(encoding).removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        said = f"not {encoding} (byte {content[error.start]:#04x}); msgconv -t utf-8 converts catalogues, and charset=… in the header"
-        raise InputError(f"{path}, line {line}: {said} says the encoding") from None
+        problem = f"not {encoding} (byte {content[error.start]:#04x}); msgconv -t utf-8 converts catalogues, and charset=… in the header"
+        raise InputError(f"{path}, line {line}: {problem} says the encoding") from None
     except LookupError:
         raise InputError(f"{path}: its header names the encoding {encoding!r}, which is unknown; correct charset=…") from None
 
@@ -122,5 +122,5 @@ def _check_lines(path: Path, text: str) -> None:
     """Raise `InputError` for a line that is none of a catalogue's; polib would end, or go on without it."""
     for number, line in enumerate(text.split("\n"), 1):
         if not _LINE.fullmatch(line):
-            said = f"is no line of a catalogue (msgid, msgstr, a text between quotation marks): {line[:80]!r}"
-            raise InputError(f'{path}, line {number}: {said}; write " in a text as \\"')
+            problem = f"is no line of a catalogue (msgid, msgstr, a text between quotation marks): {line[:80]!r}"
+            raise InputError(f'{path}, line {number}: {problem}; write " in a text as \\"')

@@ -25,11 +25,11 @@ def parquet_rows(path: Path, columns: Mapping[str, int | str], languages: tuple[
         raise InputError(f"{path}: Parquet is packed inside; unpack the file, so that its name ends in .parquet")
     try:
         file = parquet.ParquetFile(path)
-        there = {".".join(keys): keys for keys in _places(file.schema_arrow)}
-        chosen = {name: _column(path, name, columns, [*there]) for name in (*languages, *({"document"} & columns.keys()))}
+        places = {".".join(keys): keys for keys in _places(file.schema_arrow)}
+        chosen = {name: _column(path, name, columns, [*places]) for name in (*languages, *({"document"} & columns.keys()))}
         for batch in file.iter_batches(4096, columns=sorted({*chosen.values()})):
             for row in batch.to_pylist():
-                yield {name: _value(row, there[column]) for name, column in chosen.items()}
+                yield {name: _value(row, places[column]) for name, column in chosen.items()}
     except FileNotFoundError:
         raise InputError(missing_file(path)) from None
     except (ArrowException, OSError) as error:
@@ -47,18 +47,18 @@ def _places(schema: Any) -> Iterator[tuple[str, ...]]:
             yield (field.name,)
 
 
-def _column(path: Path, name: str, columns: Mapping[str, int | str], there: list[str]) -> str:
+def _column(path: Path, name: str, columns: Mapping[str, int | str], names: list[str]) -> str:
     """The column of a language, or of the documents."""
-    given = columns.get(name)
-    known = f"it has {', '.join(there)}"
-    if given is not None:
-        if given not in there:
-            raise InputError(f"{path}: there is no column {given!r} for {name!r}; columns of Parquet have names, and {known}")
-        return str(given)
-    codes = {column.rpartition(".")[2]: column for column in reversed(there)}
-    if not (found := matching(codes, name)):
-        raise InputError(f"{path}: has no column that is called like {name!r}; {known}: name one of them as `columns: {{{name}: …}}`")
-    return codes[found[0]]
+    column = columns.get(name)
+    there = f"it has {', '.join(names)}"
+    if column is not None:
+        if column not in names:
+            raise InputError(f"{path}: there is no column {column!r} for {name!r}; columns of Parquet have names, and {there}")
+        return str(column)
+    codes = {column.rpartition(".")[2]: column for column in reversed(names)}
+    if not (matches := matching(codes, name)):
+        raise InputError(f"{path}: has no column that is called like {name!r}; {there}: name one of them as `columns: {{{name}: …}}`")
+    return codes[matches[0]]
 
 
 def _value(row: Any, keys: tuple[str, ...]) -> Any:

@@ -82,13 +82,13 @@ def held_out(output_a: Path, output_b: Path, *, name: str, settings: Corpus) -> 
     """
     source = settings.dev if name == "dev" else settings.test[name]
     sets = held_out_pairs([name, *(settings.test if name == "dev" else ())], settings)
-    pairs = found = sets.pop(name)
+    pairs = read = sets.pop(name)
     if name == "dev":
         # checkpoints are chosen on dev, so it must not contain test sentences
         tests = [pair for test in sets.values() for pair in test]
         leaks_a, leaks_b = forbidden_keys(pair.a for pair in tests), forbidden_keys(pair.b for pair in tests)
         pairs = [pair for pair in pairs if leak_key(pair.a) not in leaks_a and leak_key(pair.b) not in leaks_b]
-    if found and not pairs:
+    if read and not pairs:
         raise InputError(f"{_describe(source)}: all sentences of {name!r} are in the test sets, too; use another dev set")
     if not pairs:
         raise InputError(f"{_describe(source)}: no sentence left for {name!r}; is the file empty or held_out too small?")
@@ -103,19 +103,19 @@ def held_out(output_a: Path, output_b: Path, *, name: str, settings: Corpus) -> 
 def held_out_pairs(names: Sequence[str], settings: Corpus) -> dict[str, list[Pair]]:
     """The pairs of each of the dev and test sets `names`: those of its file, or the running sentences of its documents, each once."""
     sources = {name: settings.dev if name == "dev" else settings.test[name] for name in names}
-    found = {
+    of_files = {
         name: [pair for pair in pairs_of(source, settings) if pair.a.strip() and pair.b.strip()]
         for name, source in sources.items()
         if source.held_out is None
     }
     # the training source can be large, and is read once for all sets
-    held: dict[str, dict[tuple[str, str], Pair]] = {name: {} for name in names if name not in found}
+    held: dict[str, dict[tuple[str, str], Pair]] = {name: {} for name in names if name not in of_files}
     documents = assign_documents(settings) if held else {}
     of_sets = (pair for pair in pairs_of(settings.train, settings) if documents.get(pair.document) in held) if held else ()
     for chunk in chunks(of_sets):
         for pair in itertools.compress(chunk, are_running(chunk, settings)):
             held[documents[pair.document]].setdefault((leak_key(pair.a), leak_key(pair.b)), pair)
-    return found | {name: [*pairs.values()] for name, pairs in held.items()}
+    return of_files | {name: [*pairs.values()] for name, pairs in held.items()}
 
 
 def train(
@@ -330,12 +330,12 @@ def cut_lines(lines: list[str], code: str, longest: Cut) -> list[str]:
     """Cut each line before the first word or character over the limit. Punctuation after the last word stays, a final `</s>` goes."""
     kept = list(lines)
     if longest.words:
-        found = words_of(lines, code)
+        words = words_of(lines, code)
         offset = 0
         for number, line in enumerate(lines):
-            first, end = found.before[number], found.before[number + 1]
+            first, end = words.before[number], words.before[number + 1]
             if end - first > longest.words:
-                kept[number] = line[: found.starts[first + longest.words] - offset]
+                kept[number] = line[: words.starts[first + longest.words] - offset]
             offset += len(line) + 1
     if longest.characters:
         for number, line in enumerate(kept):
@@ -416,16 +416,16 @@ def are_running(pairs: list[Pair], settings: Corpus) -> list[bool]:
     fewest = {code: settings.held_out_min_words for code in settings.languages}
     if settings.documents:
         fewest = {settings.documents.language: settings.documents.min_words}
-        found = [bool(pair.a and pair.b) for pair in pairs]
+        running = [bool(pair.a and pair.b) for pair in pairs]
     else:
-        found = [pair.a != pair.b and all(map(_is_sentence, (pair.a, pair.b), settings.languages)) for pair in pairs]
+        running = [pair.a != pair.b and all(map(_is_sentence, (pair.a, pair.b), settings.languages)) for pair in pairs]
     for place, code in enumerate(settings.languages):
         # words are counted where nothing else decides, as dictionaries find them slowly
-        lines = [(pair.a, pair.b)[place] for pair in itertools.compress(pairs, found)]
+        lines = [(pair.a, pair.b)[place] for pair in itertools.compress(pairs, running)]
         if code in fewest and lines:
             enough = iter((np.diff(words_of(lines, code).before) >= fewest[code]).tolist())
-            found = [is_one and next(enough) for is_one in found]
-    return found
+            running = [is_one and next(enough) for is_one in running]
+    return running
 
 
 def _is_sentence(line: str, code: str) -> bool:

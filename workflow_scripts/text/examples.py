@@ -62,37 +62,37 @@ def read_any(unit: str, source: LabelledSource, labels: list[str], removed: Coun
         yield from _with_characters(read_examples(source, labels, removed), changed)
         return
     if unit == "target":
-        yield from (Example(one.target, one.text, "", one.document, one.line) for one in read_targets(source, removed, changed))
+        yield from (Example(pair.target, pair.text, "", pair.document, pair.line) for pair in read_targets(source, removed, changed))
         return
     if unit == "question":
         path = Path(source.file or "")
         how = source.lost_answers or "refuse", source.empty, source.quoted
-        for asked in read_questions(path, source.columns, source.header, source.where, removed, changed, *how):
-            yield Example(write_spans(asked.spans, asked.lost), asked.text, asked.passage, asked.document, asked.line, id=asked.key)
+        for q in read_questions(path, source.columns, source.header, source.where, removed, changed, *how):
+            yield Example(write_spans(q.spans, q.lost), q.text, q.passage, q.document, q.line, id=q.key)
         return
     if unit == "query":
         yield from _with_characters(read_queries(source, labels, removed, changed), changed)
         return
     columns: dict[str, int | str] = {what: column for what, column in source.columns.items() if not isinstance(column, list)}
     path, code = Path(source.file or ""), source.language or ""
-    for one in read_sentences(path, columns, labels, source.label_names, code, changed, source.multiword, source.header):
-        yield Example(" ".join(one.tags), join_words(one.words), "", one.document, one.line)
+    for sentence in read_sentences(path, columns, labels, source.label_names, code, changed, source.multiword, source.header):
+        yield Example(" ".join(sentence.tags), join_words(sentence.words), "", sentence.document, sentence.line)
 
 
 def _with_characters(examples: Iterator[Example], changed: Counter[str]) -> Iterator[Example]:
     """Examples with the entities of their texts as characters."""
-    for one in examples:
-        yield one._replace(text=read_entities(one.text, changed), pair=read_entities(one.pair, changed))
+    for example in examples:
+        yield example._replace(text=read_entities(example.text, changed), pair=read_entities(example.pair, changed))
 
 
 def read_queries(source: LabelledSource, labels: list[str], removed: Counter[str], changed: Counter[str]) -> Iterator[Example]:
     """Queries, each with its documents one after the other and their grades; raises as `read_examples` and `graded` do."""
     if source.documents and source.queries:
         files = Path(source.file or ""), Path(source.queries), Path(source.documents)
-        for one in read_judged(*files, source.language or "", source.header):
-            grade = source.label_names.get(one.grade, one.grade)
-            _check_label(grade, labels, f"{source.file}, line {one.line}")
-            yield Example(grade, one.query, one.document, one.group, one.line, one.query_id)
+        for judged in read_judged(*files, source.language or "", source.header):
+            grade = source.label_names.get(judged.grade, judged.grade)
+            _check_label(grade, labels, f"{source.file}, line {judged.line}")
+            yield Example(grade, judged.query, judged.document, judged.group, judged.line, judged.query_id)
         return
     rows = read_examples(source, labels, removed)
     for row, number in numbered_queries(rows, source.repeated_queries, str(source.file), changed):
@@ -115,10 +115,10 @@ def read_examples(source: LabelledSource, labels: list[str], removed: Counter[st
             continue
         label = str(cells["label"]).strip()
         if pattern:
-            if not (found := pattern.search(label)):
+            if not (match := pattern.search(label)):
                 removed["no label"] += 1
                 continue
-            label = found[1]
+            label = match[1]
         label = source.label_names.get(label, label)
         _check_label(label, labels, at, header=number == 1 and not source.header and not is_json)
         text, pair = (clean_text(str(cells.get(side, ""))) for side in ("text", "pair"))
@@ -141,18 +141,18 @@ def _check_label(label: str, labels: list[str], at: str, header: bool = False) -
         raise InputError(f"{at}: the label {label[:60]!r} is none of {', '.join(map(repr, labels))}; {way} it to `labels`")
 
 
-def _json_rows(path: Path, asked: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
-    wanted = {what: columns if isinstance(columns, list) else [columns] for what, columns in asked.items()}
+def _json_rows(path: Path, columns: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
+    wanted = {what: keys if isinstance(keys, list) else [keys] for what, keys in columns.items()}
 
     def cell(row: Any, key: str, is_text: bool) -> Any:
-        found = dig_text(row, key) if is_text else dig(row, key)
-        if is_text and isinstance(found, list):
+        value = dig_text(row, key) if is_text else dig(row, key)
+        if is_text and isinstance(value, list):
             raise TypeError(f"{key} is a list, not a text")
-        return "" if found is None else found  # `null` is no text
+        return "" if value is None else value  # `null` is no text
 
     def cells(row: Any) -> dict[str, Any]:
         dug = {what: [cell(row, str(key), what in ("text", "pair")) for key in keys] for what, keys in wanted.items()}
-        return {what: found[0] if len(found) == 1 else " ".join(map(str, found)) for what, found in dug.items()}
+        return {what: values[0] if len(values) == 1 else " ".join(map(str, values)) for what, values in dug.items()}
 
     return json_rows(path, cells, wanted)
 
@@ -168,6 +168,6 @@ def read_table(path: Path, labels: list[str] | None = None, unit: str = "text") 
     for number, line in enumerate(read_lines(path), 1):
         label, text, pair, *query = line.split("\t")
         examples.append(Example(label, text, pair, line=number, query="".join(query)))
-        for each in examples[-1].labels(unit) if labels else ():
-            _check_label(each, labels or [], f"{path}, line {number}")
+        for tag in examples[-1].labels(unit) if labels else ():
+            _check_label(tag, labels or [], f"{path}, line {number}")
     return examples

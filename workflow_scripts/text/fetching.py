@@ -97,8 +97,8 @@ def fetch(url: str, sha256: str | None, lines: int | None = None) -> Path:
     # several jobs may need the same archive at the same time
     with FileLock(partial.parent / "lock"):
         if sha256 and path.exists():
-            if (found := checksum(path)) != sha256.lower():
-                raise InputError(f"{path}: has the SHA-256 {found}, expected is {sha256}; remove the file, or put the right one there")
+            if (digest := checksum(path)) != sha256.lower():
+                raise InputError(f"{path}: has the SHA-256 {digest}, expected is {sha256}; remove the file, or put the right one there")
             return path
         what = f"{url}{f', the first {lines:,} lines' if lines else ''}"
         try:
@@ -113,16 +113,16 @@ def fetch(url: str, sha256: str | None, lines: int | None = None) -> Path:
             else:
                 known = "add the checksum that sha256sum prints as `sha256`"
             raise InputError(f"{what}: cannot be downloaded ({error}); {way_out(error, known, path)}") from None
-        found = checksum(partial)
-        if sha256 and found != sha256.lower():
+        digest = checksum(partial)
+        if sha256 and digest != sha256.lower():
             reason = _why_other(partial)
             partial.unlink()
-            raise InputError(f"{what}: the download has the SHA-256 {found}, expected is {sha256}; {reason}")
-        path = cached_path(url, found, lines)
+            raise InputError(f"{what}: the download has the SHA-256 {digest}, expected is {sha256}; {reason}")
+        path = cached_path(url, digest, lines)
         path.parent.mkdir(parents=True, exist_ok=True)
         os.replace(partial, path)
     if not sha256:
-        entered = f'add `sha256: {found}`, in a block with `each` to its entry there and to the block as `sha256: "{{sha256}}"`'
+        entered = f'add `sha256: {digest}`, in a block with `each` to its entry there and to the block as `sha256: "{{sha256}}"`'
         raise InputError(f"{what}: is named without its checksum; if you trust what was downloaded just now, {entered}")
     return path
 
@@ -274,7 +274,7 @@ def _chosen(archive: Path, member: str | None, names: list[str]) -> list[str]:
         raise InputError(f"{archive.name}: holds {len(names)} files, name one of them as `member`: {', '.join(names[:20])}")
     if (name := member.removeprefix("./")) in names:
         return [name]
-    if set("*?[") & set(member) and (found := sorted(fnmatch.filter(names, name))):
-        return found
+    if set("*?[") & set(member) and (matches := sorted(fnmatch.filter(names, name))):
+        return matches
     near = difflib.get_close_matches(name, names, n=3) or names[:20]
     raise InputError(f"{archive.name}: has no file {member!r}; near it are {', '.join(near) or 'none'}")

@@ -50,13 +50,13 @@ def read_judged(path: Path, queries: Path, documents: Path, code: str, header: b
     With a `header` the file names the sentences that have the answers, in the column of the language `code`. Raises `InputError`
     naming file, line and value for an id that is unknown or stands twice, an empty text, or a line of another form.
     """
-    asked, texts = read_texts(queries, header), read_texts(documents, header)
-    for query_id, found in (_answers(path, texts, documents, code) if header else _qrels(path)).items():
-        for name, grade, group, line in found:
-            for what, known, file in (query_id, asked, queries), (name, texts, documents):
+    query_texts, texts = read_texts(queries, header), read_texts(documents, header)
+    for query_id, judged in (_answers(path, texts, documents, code) if header else _qrels(path)).items():
+        for name, grade, group, line in judged:
+            for what, known, file in (query_id, query_texts, queries), (name, texts, documents):
                 if what not in known:
                     raise InputError(f"{path}, line {line}: {what[:60]!r} is not in {file}; add it there, or delete the line")
-            yield Judged(query_id, asked[query_id], texts[name], grade, group, line)
+            yield Judged(query_id, query_texts[query_id], texts[name], grade, group, line)
 
 
 def read_texts(path: Path, header: bool = False) -> Texts:
@@ -85,22 +85,22 @@ def _id_and_text(path: Path, header: bool) -> Iterator[tuple[int, str, str]]:
 
 
 def _questions(path: Path) -> Iterator[tuple[int, str, str]]:
-    for one in entries(path):
+    for entry in entries(path):
         try:
-            yield 0, str(one.asked["id"]), whole_characters(str(one.asked["question"]))
+            yield 0, str(entry.question["id"]), whole_characters(str(entry.question["question"]))
         except (ValueError, KeyError) as error:
-            at = f"{path}, line {one.line}"
+            at = f"{path}, line {entry.line}"
             raise InputError(
                 f"{at}: is not in SQuAD's format ({lacking(error)}); correct it, or give a TSV file of id and question"
             ) from None
 
 
-Found = dict[str, list[tuple[str, str, str, int]]]
+Judgements = dict[str, list[tuple[str, str, str, int]]]
 """Query → its documents: id, grade, group, line."""
 
 
-def _qrels(path: Path) -> Found:
-    found: Found = defaultdict(list)
+def _qrels(path: Path) -> Judgements:
+    judgements: Judgements = defaultdict(list)
     lines: dict[tuple[str, str], int] = {}
     for number, line in enumerate(read_lines(path), 1):
         cells = line.split()
@@ -117,18 +117,18 @@ def _qrels(path: Path) -> Found:
                 f"{lines[query, document]} already; delete one of them"
             )
         lines[query, document] = number
-        found[query].append((document, grade, query, number))
-    return found
+        judgements[query].append((document, grade, query, number))
+    return judgements
 
 
 _SENTENCE = re.compile(r"(a\d+)(p\d+)s\d+")
 
 
-def _answers(path: Path, texts: Texts, documents: Path, code: str) -> Found:
+def _answers(path: Path, texts: Texts, documents: Path, code: str) -> Judgements:
     articles: dict[str, list[str]] = defaultdict(list)
     for name in texts:
         articles[_place(name, str(documents))[0]].append(name)
-    found: Found = {}
+    judgements: Judgements = {}
     column = -1
     for number, line in enumerate(read_lines(path), 1):
         cells = line.split("\t")
@@ -140,21 +140,21 @@ def _answers(path: Path, texts: Texts, documents: Path, code: str) -> Found:
         if len(cells) <= column:
             raise InputError(f"{path}, line {number}: {len(cells)} column(s), but {code!r} is column {column + 1}: {line[:80]!r}")
         query, answer = cells[0], cells[column]
-        if query in found:
+        if query in judgements:
             raise InputError(f"{path}, line {number}: the query {query[:60]!r} stands in another line already; delete one of them")
         article, paragraph = _place(answer, f"{path}, line {number}")
         if answer not in texts:
             raise InputError(f"{path}, line {number}: {answer[:60]!r} is not in {documents}; add it there, or delete the line")
         grades = ((name, "2" if name == answer else "1" if _place(name, "")[1] == paragraph else "0") for name in articles[article])
-        found[query] = [(name, grade, article, number) for name, grade in grades]
-    return found
+        judgements[query] = [(name, grade, article, number) for name, grade in grades]
+    return judgements
 
 
 def _place(name: str, where: str) -> tuple[str, str]:
     """Article and paragraph of a sentence."""
-    if not (found := _SENTENCE.fullmatch(name)):
+    if not (parts := _SENTENCE.fullmatch(name)):
         raise InputError(f"{where}: {name[:60]!r} is no name of a sentence like a00p1s2 (article 00, paragraph 1, sentence 2)")
-    return found[1], found[2]
+    return parts[1], parts[2]
 
 
 def numbered_queries(rows: Iterator[Any], repeated: str, path: str, changed: Any) -> Iterator[tuple[Any, str]]:

@@ -36,7 +36,7 @@ def pages(package: Path) -> dict[str, dict[str, str]]:
     """Page → id of a paragraph → its text, without tags and with single blanks."""
     from lxml import etree, html
 
-    found: dict[str, dict[str, str]] = {}
+    texts_of: dict[str, dict[str, str]] = {}
     for name, content in _files(package):
         folder, at, page = name.partition("/text/")
         if not (at and "/libreoffice/help/" in folder and page.endswith(".html") and content.strip()):
@@ -45,11 +45,11 @@ def pages(package: Path) -> dict[str, dict[str, str]]:
             tree = html.fromstring(content, parser=html.HTMLParser(encoding="utf-8"))
         except etree.LxmlError as error:
             raise InputError(f"{package.name}: {name} cannot be read as HTML: {error}") from None
-        texts = found.setdefault(page.removesuffix(".html"), {})
+        page_texts = texts_of.setdefault(page.removesuffix(".html"), {})
         for element in tree.iter("p", "h1", "h2", "h3", "h4", "h5", "h6"):
             if key := element.get("id"):
-                texts.setdefault(key, " ".join(element.text_content().split()))
-    return found
+                page_texts.setdefault(key, " ".join(element.text_content().split()))
+    return texts_of
 
 
 def _files(package: Path) -> Iterator[tuple[str, bytes]]:

@@ -74,15 +74,15 @@ def download_dataset(wanted: HuggingFace, output: Path) -> dict[str, Any]:
             "check the name, or run `hf auth login`"
         ) from None
     except (OSError, ValueError) as error:
-        if isinstance(error, OSError) and (said := refused_file(error)):
-            raise InputError(f"{wanted.dataset}: {said}") from None
+        if isinstance(error, OSError) and (refusal := refused_file(error)):
+            raise InputError(f"{wanted.dataset}: {refusal}") from None
         raise InputError(
             f"{wanted.dataset} is not in the Hugging Face cache, and cannot be downloaded ({first_cause(error)}); "
             f"run `{download_command(wanted)}` where there is network, with the same HF_HOME"
         ) from None
-    there = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    files_there = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
     # by the patterns' meaning when they were downloaded: * stands for / as well
-    files = sorted(there[name] for name in filter_repo_objects(there, allow_patterns=patterns))
+    files = sorted(files_there[name] for name in filter_repo_objects(files_there, allow_patterns=patterns))
     if not files:
         raise InputError(
             f"{wanted.dataset}: has no {' or '.join(patterns)} in {revision or 'its main branch'}; check config and split, or name `files`"
@@ -119,8 +119,9 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
             except csv.Error as error:
                 raise InputError(f"{path}, line {reader.line_num}: cannot be read as a table ({error})") from None
             except UnicodeDecodeError as error:
-                said = f"{path}, after line {reader.line_num}: not UTF-8 (byte {error.object[error.start]:#04x})"
-                raise InputError(f"{said}; leave `files` out, which reads the hub's own Parquet copy, or download and convert it") from None
+                problem = f"{path}, after line {reader.line_num}: not UTF-8 (byte {error.object[error.start]:#04x})"
+                way_out = "leave `files` out, which reads the hub's own Parquet copy, or download and convert it"
+                raise InputError(f"{problem}; {way_out}") from None
     else:
         for number, line in enumerate(read_lines(path), 1):
             if not line.strip():
@@ -143,5 +144,5 @@ def _class_names(kind: Any) -> list[str]:
 def _named(value: Any, names: list[str]) -> Any:
     """The class of a number, or the classes of a list of them; −1 stands for no label and stays."""
     if isinstance(value, list):
-        return [_named(each, names) for each in value]
+        return [_named(item, names) for item in value]
     return value if value is None or value < 0 else names[value]

@@ -140,7 +140,7 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
 def mean_lengths(kept: list[Example], code: str, target_code: str) -> dict[str, Any]:
     """Mean number of words of texts in a language and of their targets, and the targets' language, as reports have them."""
     sides = {"text": (code, (e.text for e in kept)), "target": (target_code, (e.label for e in kept))}
-    words = {side: sum(len(words_of(some, of).starts) for some in chunks(lines)) for side, (of, lines) in sides.items()}
+    words = {side: sum(len(words_of(chunk, of).starts) for chunk in chunks(lines)) for side, (of, lines) in sides.items()}
     return {"target_language": target_code, "words": {side: number / len(kept) for side, number in words.items()}}
 
 
@@ -181,8 +181,8 @@ def chosen(settings: Labelled, part: str, removed: Counter[str], changed: Counte
 def _source(settings: Labelled, part: str) -> LabelledSource:
     """Where a part comes from. A part without a file of its own has the training source, with its own `held_out`."""
     source = settings.source_of(part)
-    given = asdict(source if source.file else settings.train)
-    return as_read(LabelledSource(**{**given, "language": settings.language_of(part), "held_out": source.held_out}), part, settings.unit)
+    whole = replace(source if source.file else settings.train, language=settings.language_of(part), held_out=source.held_out)
+    return as_read(whole, part, settings.unit)
 
 
 def as_read(source: LabelledSource, part: str, unit: str) -> LabelledSource:
@@ -203,8 +203,8 @@ def _documents_of_questions(settings: Labelled) -> dict[str, str]:
     several = (settings.dev, *settings.more_dev.values(), *settings.test.values())
     if settings.unit != "question" or all(source.held_out is None for source in several):
         return {}
-    found = read_any(settings.unit, _source(settings, "train"), [], Counter(), Counter())
-    return {example.id: example.document for example in found if example.id}
+    examples = read_any(settings.unit, _source(settings, "train"), [], Counter(), Counter())
+    return {example.id: example.document for example in examples if example.id}
 
 
 def belongs_to_part(settings: Labelled, part: str, document: str) -> bool:

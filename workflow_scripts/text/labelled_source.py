@@ -81,5 +81,5 @@ class LabelledSource:
     def at_hand(self) -> "LabelledSource":
         """This with the embedded files where they really are."""
         named = ((key, getattr(self, key)) for key in ("file", "targets", "queries", "documents"))
-        found: dict[str, Any] = {key: resource(path) for key, path in named if path}
-        return replace(self, **found)
+        paths: dict[str, Any] = {key: resource(path) for key, path in named if path}
+        return replace(self, **paths)

@@ -35,8 +35,8 @@ def is_other_script(code: str, wanted: str) -> bool:
 
 
 def _suits(code: str, wanted: str) -> bool:
-    asked, likely = _parsed(wanted), _likely(code)
-    return all(part in (None, there) for part, there in zip(asked[1:], likely[1:], strict=True))
+    named, likely = _parsed(wanted), _likely(code)
+    return all(part in (None, part_of_code) for part, part_of_code in zip(named[1:], likely[1:], strict=True))
 
 
 @functools.cache

@@ -82,8 +82,8 @@ LANGUAGES = _read_table()
 
 def language(code: str) -> Language:
     """The row of the table for `code`. Raises `InputError`, which names the code that is written here, if there is none."""
-    if said := unknown_language(code):
-        raise InputError(said)
+    if problem := unknown_language(code):
+        raise InputError(problem)
     return LANGUAGES[code]
 
 
@@ -127,7 +127,7 @@ def _name_of(code: str) -> str:
 
     try:
         plain = code.strip().replace("_", "-")
-        found = langcodes.Language.get(plain) if langcodes.tag_is_valid(plain) else langcodes.find(code)
-        return name if (name := found.language_name()) and "[" not in name else ""  # it writes Unknown language [qqq]
+        tag = langcodes.Language.get(plain) if langcodes.tag_is_valid(plain) else langcodes.find(code)
+        return name if (name := tag.language_name()) and "[" not in name else ""  # it writes Unknown language [qqq]
     except (LookupError, ValueError):
         return ""

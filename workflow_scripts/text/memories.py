@@ -73,10 +73,9 @@ def _choice(codes: tuple[str, ...], wanted: tuple[str, str]) -> tuple[tuple[str,
     if not (first and second):
         return None, ()
     taken = first[0], second[0]
-    notes = [f"{taken[0]} is read for {wanted[0]}"] if is_other_script(taken[0], wanted[0]) else []
-    notes += [f"{taken[1]} is read for {wanted[1]}"] if is_other_script(taken[1], wanted[1]) else []
-    for others, one, code in zip((first, second), taken, wanted, strict=True):
-        notes += [f"{other} passed over, since {one} is read for {code}" for other in others[1:] if other not in taken]
+    notes = [f"{own} is read for {code}" for own, code in zip(taken, wanted, strict=True) if is_other_script(own, code)]
+    for others, own, code in zip((first, second), taken, wanted, strict=True):
+        notes += [f"{other} passed over, since {own} is read for {code}" for other in others[1:] if other not in taken]
     return taken, tuple(notes)
 
 
@@ -135,7 +134,7 @@ _ONE_SIDE = ("mteval", "srcset", "refset", "tstset", "doc")
 def _tmx_units(units: Iterable[Element]) -> Iterator[Unit]:
     for unit in units:
         variants = unit.iter("tuv")
-        yield Unit(None, [(one.get("lang", ""), " ".join(" ".join(map(_plain, one.iter("seg"))).split())) for one in variants])
+        yield Unit(None, [(variant.get("lang", ""), " ".join(" ".join(map(_plain, variant.iter("seg"))).split())) for variant in variants])
 
 
 # what stands in these elements is markup of the document that was translated
@@ -205,7 +204,7 @@ def _wmt_units(
 ) -> Iterator[Unit]:
     """The segments of the documents, each with one of its references. Outputs of systems are none."""
     there: Counter[str] = Counter()
-    found: set[str] = set()
+    names: set[str] = set()
     read: Counter[str] = Counter()
     for number, document in enumerate(documents, 1):
         source = document.find("src")
@@ -215,12 +214,12 @@ def _wmt_units(
         sources = _numbered(source)
         for side in (source, *document.findall("ref")):
             there[side.get("lang", "")] += len(_numbered(side))
-        references = [one for one in document.findall("ref") if any(matching([one.get("lang", "")], code) for code in wanted)]
-        references.sort(key=lambda one: (_name(one) != "A", _name(one)))
-        found.update(map(_name, references))
+        references = [side for side in document.findall("ref") if any(matching([side.get("lang", "")], code) for code in wanted)]
+        references.sort(key=lambda side: (_name(side) != "A", _name(side)))
+        names.update(map(_name, references))
         if outputs := document.findall("hyp"):
-            passed[_SYSTEMS] += sum(len(_numbered(one)) for one in outputs)
-        chosen = next((one for one in references if reference in (None, _name(one))), None)
+            passed[_SYSTEMS] += sum(len(_numbered(output)) for output in outputs)
+        chosen = next((side for side in references if reference in (None, _name(side))), None)
         if chosen is None:
             passed[f"segments without {f'reference {reference}' if reference else 'a reference'}"] += len(sources)
             continue
@@ -232,11 +231,11 @@ def _wmt_units(
         for mark, text in sources.items():
             texts = [(source.get("lang", ""), text), (chosen.get("lang", ""), targets.get(mark, ""))]
             yield Unit(document.get("id") or f"document {number}", texts)
-    if not read and found:
-        raise InputError(f"{path}: has no reference {reference!r}; it has {', '.join(sorted(found))}: name one of them as `reference`")
+    if not read and names:
+        raise InputError(f"{path}: has no reference {reference!r}; it has {', '.join(sorted(names))}: name one of them as `reference`")
     if not read and passed[_SYSTEMS]:
-        said = f"has no reference for {' and '.join(wanted)}; outputs of systems are none; texts by language: {_counted(there)}"
-        raise InputError(f"{path}: {said}; give the file with references")
+        problem = f"has no reference for {' and '.join(wanted)}; outputs of systems are none; texts by language: {_counted(there)}"
+        raise InputError(f"{path}: {problem}; give the file with references")
     if not read:
         raise InputError(_none_fits(path, there, wanted, passed))
     if len(read) > 1:

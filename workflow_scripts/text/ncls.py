@@ -40,17 +40,17 @@ def read(paths: tuple[Path, ...], tags: tuple[str, ...], article: int, complete:
                 f"{paths[summary]}, line {line}: the id {name!r} is empty or another document's; ids join this file and {paths[article]}"
             )
         summaries[name] = line, _tagged(paths[summary], line, texts, tags[summary])
-    found: set[str] = set()
+    joined: set[str] = set()
     for name, line, texts in _documents(paths[article]):
         if name in summaries:
-            found.add(name)
+            joined.add(name)
             both = _tagged(paths[article], line, texts, tags[article]), summaries[name][1]
             yield name, both if article == 0 else both[::-1], line
-    missing = [name for name in summaries if name not in found]
-    if missing and (complete or not found):
+    missing = [name for name in summaries if name not in joined]
+    if missing and (complete or not joined):
         raise InputError(
             f"{paths[summary]}: {len(missing):,} of its {len(summaries):,} documents have an id that no document of {paths[article]} has, "
-            f"such as {missing[0]!r}; name the file that has them" + (", or set documents.empty: remove" if found else "")
+            f"such as {missing[0]!r}; name the file that has them" + (", or set documents.empty: remove" if joined else "")
         )
     for name in missing:
         line, text = summaries[name]
@@ -69,8 +69,8 @@ def _documents(path: Path) -> Iterator[tuple[str, int, dict[str, str]]]:
     inside: list[str] = []
     for number, line in enumerate(read_lines(path), 1):
         line = line.strip()
-        found = _TAG.fullmatch(line)
-        closing, what = (bool(found[1]), found[2]) if found else (False, "")
+        match = _TAG.fullmatch(line)
+        closing, what = (bool(match[1]), match[2]) if match else (False, "")
         if tag:
             if closing and what == tag:
                 texts[tag], tag = " ".join(filter(None, inside)), ""
@@ -78,12 +78,12 @@ def _documents(path: Path) -> Iterator[tuple[str, int, dict[str, str]]]:
                 raise InputError(f"{path}, line {number}: expected </{tag}>, got {line[:60]!r}")
             else:
                 inside.append(line)
-        elif name is None and found and what == "doc" and not closing:
-            name, start, texts = found[3].partition("=")[2].strip(" \"'"), number, {}
+        elif name is None and match and what == "doc" and not closing:
+            name, start, texts = match[3].partition("=")[2].strip(" \"'"), number, {}
         elif name is not None and closing and what == "doc":
             yield name, start, texts
             name = None
-        elif name is not None and found and not closing:
+        elif name is not None and match and not closing:
             tag, inside = what, []
         elif name is not None and (whole := _WHOLE.fullmatch(line)):
             texts[whole[1]] = whole[2].strip()
@@ -99,7 +99,7 @@ def _tagged(path: Path, line: int, texts: dict[str, str], name: str) -> Text:
     variants = regex.compile(rf"{regex.escape(name)}(\d*)(-human-corrected)?", regex.IGNORECASE)
     matches = sorted((match[2] or "", int(match[1] or 0), text) for tag, text in texts.items() if (match := variants.fullmatch(tag)))
     # ordered by number; a corrected text comes later and replaces the other one
-    found = list({number: text for _, number, text in matches}.values())
-    if not found:
+    in_order = list({number: text for _, number, text in matches}.values())
+    if not in_order:
         raise InputError(f"{path}, line {line}: the document has no <{name}>; it has {', '.join(texts) or 'no tags'}")
-    return found[0] if len(found) == 1 else found
+    return in_order[0] if len(in_order) == 1 else in_order

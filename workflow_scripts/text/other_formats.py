@@ -50,16 +50,16 @@ _SUFFIXES = {
 
 def refuse_others(path: Path, head: bytes) -> None:
     """Raise `InputError` for a file that begins with the bytes `head` if its format is known, and not read."""
-    if (found := _what_it_is(path, head)) is not None:
-        what, way_out = found
+    if (other_format := _what_it_is(path, head)) is not None:
+        what, way_out = other_format
         raise InputError(f"{path}: is {what}, which is not read; {way_out}")
 
 
 def format_by_name(file: str) -> str:
     """What is to be said of a file that by its name is not read, such as x.docx; empty for others."""
     suffix = Path(file).suffix.lower()
-    found = _ZIPPED.get(suffix) or (_HTML if suffix in (".html", ".htm") else _what_it_is(Path(file), _SUFFIXES.get(suffix, b"")))
-    return f"{file} is {found[0]}, which is not read; {found[1]}" if found else ""
+    other_format = _ZIPPED.get(suffix) or (_HTML if suffix in (".html", ".htm") else _what_it_is(Path(file), _SUFFIXES.get(suffix, b"")))
+    return f"{file} is {other_format[0]}, which is not read; {other_format[1]}" if other_format else ""
 
 
 def _what_it_is(path: Path, head: bytes) -> tuple[str, str] | None:

@@ -130,7 +130,7 @@ def read_pairs(
     passed = Counter() if passed is None else passed
     clean: Sides = (clean_text, clean_text) if documents is None else tuple(_cleaner(documents, code) for code in languages)
     if source.unescape:
-        clean = tuple(functools.partial(_unescaped, clean=one) for one in clean)
+        clean = tuple(functools.partial(_unescaped, clean=side) for side in clean)
     columns = functools.partial(_columns, source, languages)
     kind = kind_of(source.file or "")
     if source.format == "ncls":
@@ -264,19 +264,19 @@ def dig(row: Any, key: int | str) -> Any:
 
 def dig_text(row: Any, key: int | str) -> Any:
     """The text, or the list of texts, of a JSON object at a key; raises `TypeError` for other objects and lists, and as `dig` does."""
-    found = dig(row, key)
-    if isinstance(found, dict):
-        raise TypeError(f"{key} is an object" + (f"; name a key inside: {key}.{next(iter(found))}" if found else ""))
-    if isinstance(found, list) and any(isinstance(part, dict | list) for part in found):
+    value = dig(row, key)
+    if isinstance(value, dict):
+        raise TypeError(f"{key} is an object" + (f"; name a key inside: {key}.{next(iter(value))}" if value else ""))
+    if isinstance(value, list) and any(isinstance(part, dict | list) for part in value):
         raise TypeError(f"{key} is a list of other things than texts")
-    return found
+    return value
 
 
 def dig_name(row: Any, key: int | str) -> str:
     """The name of a document in a JSON object at a key; raises `ValueError` for null, and as `dig` does."""
-    if (found := dig(row, key)) is None:
+    if (name := dig(row, key)) is None:
         raise ValueError(f"{key} is null, which names no document")
-    return str(found)
+    return str(name)
 
 
 def _read_sides(files: dict[str, str], languages: tuple[str, str], clean: Sides) -> Iterator[Pair]:
@@ -308,8 +308,8 @@ def _read_parquet(path: Path, columns: dict[str, int | str], languages: tuple[st
         try:
             a, b = (make("" if row[code] is None else row[code]) for make, code in zip(clean, languages, strict=True))
         except (TypeError, AttributeError):
-            found = " and ".join(repr(row[code])[:60] for code in languages)
-            raise InputError(f"{path}, row {number}: {found} are not both texts; name other columns") from None
+            values = " and ".join(repr(row[code])[:60] for code in languages)
+            raise InputError(f"{path}, row {number}: {values} are not both texts; name other columns") from None
         if "document" not in row:
             document = block_of(number)
         elif row["document"] is None:

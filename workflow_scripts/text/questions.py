@@ -80,8 +80,8 @@ def read_questions(
             if empty == "refuse":
                 raise InputError(f"{raw.at}: {missing}")
             removed["lacks a text"] += 1
-        elif found := _checked(raw, lost_answers, changed):
-            yield found
+        elif question := _checked(raw, lost_answers, changed):
+            yield question
         else:
             removed["answer is not in its passage"] += 1
 
@@ -94,12 +94,12 @@ def write_spans(spans: Sequence[Span], lost: Sequence[str] = ()) -> str:
 
 def parse_spans(label: str) -> list[Span]:
     """The spans that `write_spans` wrote."""
-    return [(int(start), int(end)) for start, _, end in (each.partition(":") for each in label.split(" ") if not each.startswith('"'))]
+    return [(int(start), int(end)) for start, _, end in (part.partition(":") for part in label.split(" ") if not part.startswith('"'))]
 
 
 def parse_lost(label: str) -> list[str]:
     """The texts of answers without a span that `write_spans` wrote."""
-    return [json.loads(each) for each in label.split(" ") if each.startswith('"')]
+    return [json.loads(part) for part in label.split(" ") if part.startswith('"')]
 
 
 # ---------------------------------------------------------------------------------------------
@@ -165,16 +165,16 @@ def _located(raw: Raw, answer: str, start: int | None, changed: Counter[str]) ->
     # blanks may have been written otherwise in answer and passage, and so may letters that have several forms
     for form in (wanted, *(unicodedata.normalize(form, wanted) for form in ("NFC", "NFD")), html.escape(wanted, quote=False)):
         pattern = re.compile(r"\s+".join(map(re.escape, form.split())))
-        if found := [match.span() for match in pattern.finditer(raw.passage)]:
+        if spans := [match.span() for match in pattern.finditer(raw.passage)]:
             if start is not None:
                 changed["answer found at another place than its start"] += 1
             if begin is not None:
-                return min(found, key=lambda span: abs(span[0] - begin))
+                return min(spans, key=lambda span: abs(span[0] - begin))
             # "art" of "the art of war", and not of "start"
-            found = [span for span in found if _is_whole(raw.passage, span)] or found
-            if len(found) > 1:
+            spans = [span for span in spans if _is_whole(raw.passage, span)] or spans
+            if len(spans) > 1:
                 changed["answer without a start taken where it stands first"] += 1
-            return found[0]
+            return spans[0]
     there = "" if begin is None else f" (at its start, {start}, stands {raw.passage[begin:][: len(answer)][:60]!r})"
     raise _Lost(
         f"{raw.at}: the answer {wanted[:60]!r} is not in the passage{there}; correct it, delete the question, "

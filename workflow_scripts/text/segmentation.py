@@ -48,15 +48,15 @@ def _scan(codes, kinds):
     starts, ends = np.empty(size // 2 + 1, np.int64), np.empty(size // 2 + 1, np.int64)
     before = np.empty(size + 2, np.int64)
     before[0] = 0
-    lines, found, at = 1, 0, 0
+    lines, words, at = 1, 0, 0
     while at < size:
         if codes[at] == 10:
-            before[lines] = found
+            before[lines] = words
             lines += 1
         if kinds[codes[at]] != _WORD:
             at += 1
             continue
-        starts[found] = at
+        starts[words] = at
         at += 1
         while at < size:
             kind = kinds[codes[at]]
@@ -66,7 +66,7 @@ def _scan(codes, kinds):
                 at += 1
             else:
                 break
-        ends[found] = at
-        found += 1
-    before[lines] = found
-    return starts[:found].copy(), ends[:found].copy(), before[: lines + 1].copy()
+        ends[words] = at
+        words += 1
+    before[lines] = words
+    return starts[:words].copy(), ends[:words].copy(), before[: lines + 1].copy()

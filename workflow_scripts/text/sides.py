@@ -67,9 +67,9 @@ def _segments(path: Path) -> Iterator[Sentence]:
         at = 0
         while True:
             opened = _OPENED.search(waiting, at)
-            for found in _DOCUMENT.finditer(waiting, at, opened.start() if opened else len(waiting)):
+            for opening in _DOCUMENT.finditer(waiting, at, opened.start() if opened else len(waiting)):
                 documents += 1
-                document = found[1] or f"document {documents}"
+                document = opening[1] or f"document {documents}"
             if not opened or not (segment := _SEGMENT.match(waiting, opened.start())):
                 break
             yield document, " ".join(as_characters(segment[1] or "").split())

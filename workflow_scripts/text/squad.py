@@ -69,7 +69,7 @@ class Entry(NamedTuple):
     article: int
     title: str
     passage: Any
-    asked: dict[str, Any]
+    question: dict[str, Any]
     line: int
 
 
@@ -96,12 +96,12 @@ def entries(path: Path) -> Iterator[Entry]:
                 raise TypeError("an article must be a JSON object")
             title = str(article.get("title") or "")
             if "question" in article:
-                found = [(article.get("context"), article)]
+                pairs = [(article.get("context"), article)]
             elif "qas" in article:
-                found = [(article.get("context"), asked) for asked in article["qas"]]
+                pairs = [(article.get("context"), question) for question in article["qas"]]
             else:
-                found = [(paragraph.get("context"), asked) for paragraph in article["paragraphs"] for asked in paragraph["qas"]]
-            asked_for = [(passage, dict(asked)) for passage, asked in found]
+                pairs = [(paragraph.get("context"), question) for paragraph in article["paragraphs"] for question in paragraph["qas"]]
+            questions = [(passage, dict(question)) for passage, question in pairs]
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise InputError(
                 f"{path}, article {place}: is not in SQuAD's format, `paragraphs` with `context` and `qas`: {lacking(error)}; "
@@ -111,8 +111,8 @@ def entries(path: Path) -> Iterator[Entry]:
         alone = "question" in article and (title or article.get("context"))
         number += not alone or alone != before
         before = alone
-        for passage, asked in asked_for:
-            yield Entry(number, title, passage, asked, line_of(str(asked.get("id", ""))))
+        for passage, question in questions:
+            yield Entry(number, title, passage, question, line_of(str(question.get("id", ""))))
 
 
 def lacking(error: Exception) -> str:
@@ -132,11 +132,11 @@ def line_finder(source: str) -> Callable[[str], int]:
     def line_of(key: str) -> int:
         nonlocal begin, line, in_step
         if key and in_step:
-            found = source.find(json.dumps(key, ensure_ascii=escaped), begin)
-            in_step = found >= 0
+            place = source.find(json.dumps(key, ensure_ascii=escaped), begin)
+            in_step = place >= 0
             if in_step:
-                line += source.count("\n", begin, found)
-                begin = found + len(key)
+                line += source.count("\n", begin, place)
+                begin = place + len(key)
         return line
 
     return line_of
@@ -145,17 +145,17 @@ def line_finder(source: str) -> Callable[[str], int]:
 def _articles(path: Path, source: str) -> list[Any]:
     """The articles, or questions, of a JSON file."""
     try:
-        found = json.loads(source)
-        if isinstance(found, dict):
-            found = [found] if {"paragraphs", "qas", "question"} & found.keys() else found["data"]
-        if not isinstance(found, list):
+        articles = json.loads(source)
+        if isinstance(articles, dict):
+            articles = [articles] if {"paragraphs", "qas", "question"} & articles.keys() else articles["data"]
+        if not isinstance(articles, list):
             raise TypeError("`data` is no list")
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         way_out = (
             f"it has an object a line: call it {path.name.replace('.json', '.jsonl')}" if _is_of_lines(source) else "give another file"
         )
         raise InputError(f"{path}: not JSON in SQuAD's format, with articles under `data` ({lacking(error)}); {way_out}") from None
-    return found
+    return articles
 
 
 def _is_of_lines(source: str) -> bool:
@@ -167,21 +167,21 @@ def _is_of_lines(source: str) -> bool:
 
 
 def _of_json(path: Path, where: dict[str, str], removed: Counter[str]) -> Iterator[Raw]:
-    for one in entries(path):
-        key = str(one.asked.get("id", ""))
+    for entry in entries(path):
+        key = str(entry.question.get("id", ""))
         if not _has_id(key, where):
             removed[NOT_ASKED_FOR] += 1
             continue
-        at = f"{path}, line {one.line}, question {key or one.asked.get('question', '')!r}"
+        at = f"{path}, line {entry.line}, question {key or entry.question.get('question', '')!r}"
         try:
-            if one.asked.get("is_impossible") or _is_empty(one.asked["answers"]):
+            if entry.question.get("is_impossible") or _is_empty(entry.question["answers"]):
                 removed[NO_ANSWER] += 1
                 continue
-            answers = _answers(one.asked["answers"])
-            texts = _text(one.asked["question"]), _text(one.passage)
+            answers = _answers(entry.question["answers"])
+            texts = _text(entry.question["question"]), _text(entry.passage)
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"{at}: is not in SQuAD's format: {lacking(error)}; correct it, or delete it") from None
-        yield Raw(at, key, *texts, answers, one.title or f"article {one.article + 1}", one.line, one.article)
+        yield Raw(at, key, *texts, answers, entry.title or f"article {entry.article + 1}", entry.line, entry.article)
 
 
 def _of_lines(path: Path, columns: Mapping[str, Any], where: dict[str, str], removed: Counter[str]) -> Iterator[Raw]:
@@ -231,30 +231,30 @@ def _has_id(key: str, where: dict[str, str]) -> bool:
     return not where.get("id") or where["id"] in (key, key.partition("-")[0])
 
 
-def _is_empty(found: Any) -> bool:
+def _is_empty(answers: Any) -> bool:
     """Whether an object of lists has no answer, as SQuAD 2 on the hub has for questions without one."""
-    return isinstance(found, dict) and found.get("text") == []
+    return isinstance(answers, dict) and answers.get("text") == []
 
 
-def _answers(found: Any, starts: Any = None) -> list[Answer]:
+def _answers(answers: Any, starts: Any = None) -> list[Answer]:
     """The answers as a file has them, of whichever form. Raises `KeyError`, `TypeError` or `ValueError` for another one."""
-    if isinstance(found, dict):
-        found, starts = found["text"], found.get("answer_start")
-    if isinstance(found, str):
-        found, starts = [found], starts if isinstance(starts, list) or starts is None else [starts]
-    if not isinstance(found, list):
+    if isinstance(answers, dict):
+        answers, starts = answers["text"], answers.get("answer_start")
+    if isinstance(answers, str):
+        answers, starts = [answers], starts if isinstance(starts, list) or starts is None else [starts]
+    if not isinstance(answers, list):
         raise TypeError("`answers` are no list")
-    if any(isinstance(one, dict) for one in found):
-        found, starts = [one["text"] for one in found], [one.get("answer_start") for one in found]
-    starts = [None] * len(found) if starts is None else starts
-    if len(starts) != len(found):
-        raise ValueError(f"{len(found)} answers have {len(starts)} starts")
-    return [(_text(text), None if start is None else int(start)) for text, start in zip(found, starts, strict=True)]
+    if any(isinstance(answer, dict) for answer in answers):
+        answers, starts = [answer["text"] for answer in answers], [answer.get("answer_start") for answer in answers]
+    starts = [None] * len(answers) if starts is None else starts
+    if len(starts) != len(answers):
+        raise ValueError(f"{len(answers)} answers have {len(starts)} starts")
+    return [(_text(text), None if start is None else int(start)) for text, start in zip(answers, starts, strict=True)]
 
 
-def _text(found: Any) -> str:
-    if found is None:
+def _text(value: Any) -> str:
+    if value is None:
         return ""
-    if isinstance(found, dict | list):
+    if isinstance(value, dict | list):
         raise TypeError("a list or an object stands in the place of a text")
-    return whole_characters(str(found))
+    return whole_characters(str(value))

@@ -63,8 +63,8 @@ def layout_of(path: Path, columns: dict[str, int | str], header: bool) -> Layout
         place[what], inside = _place(path, what, column, names, first[1], cells)
         feature = inside if what == "tag" else feature
     if place["word"] == place["tag"] and not feature:
-        said = "say where each of them stands, such as `columns: {word: 2, tag: 3}`"
-        raise InputError(f"{path}: word and tag are both read from column {place['word']}; {said}")
+        way_out = "say where each of them stands, such as `columns: {word: 2, tag: 3}`"
+        raise InputError(f"{path}: word and tag are both read from column {place['word']}; {way_out}")
     if place["word"] == numbered:
         numbered = 0
     of_heads = names.index("HEAD") + 1 if "HEAD" in names else 7
@@ -131,7 +131,7 @@ def _place(path: Path, what: str, column: int | str, names: list[str], first: st
         return int(column), ""
     name, _, feature = str(column).partition(".")
     for wanted, inside in (str(column), ""), (name, feature):
-        folded = [each.casefold() for each in names]
+        folded = [known.casefold() for known in names]
         if wanted.casefold() in folded:
             return folded.index(wanted.casefold()) + 1, inside
         if inside and wanted.isdigit() and int(wanted):

@@ -89,13 +89,13 @@ def read_sentences(
 
     read = _rows(path, columns, layout, {*tags, *names}, multiword, code, changed)
     first = list(itertools.islice(read, _LOOKED_AT))
-    if said := no_words([[word for _, word, _ in rows] for _, rows in first]):
+    if problem := no_words([[word for _, word, _ in rows] for _, rows in first]):
         line, word, _ = first[0][1][0]
         way_out = better() or f"say with `columns` {'where' if layout else 'under which key'} the words stand"
-        raise InputError(f"{path}, line {line}: the words are {said} ({word[:60]!r}, …); {way_out}")
+        raise InputError(f"{path}, line {line}: the words are {problem} ({word[:60]!r}, …); {way_out}")
     prefix = _prefix(path, code, [row for _, rows in first for row in rows])
     for number, (document, rows) in enumerate(itertools.chain(first, read), 1):
-        words, found = [], []
+        words, sentence_tags = [], []
         for line, word, tag in rows:
             at = f"{path}, line {line}"
             if not word.startswith(prefix):
@@ -103,17 +103,17 @@ def read_sentences(
             words.append(_clean_word(word.removeprefix(prefix), at, changed))
             if layout and layout.feature:
                 tag = feature_of(tag, layout.feature)
-            if (one := _known_tag(tag, tags, names, changed)) is None and not tag:
+            if (known_tag := _known_tag(tag, tags, names, changed)) is None and not tag:
                 way_out = better() or "correct the line, or see that `columns` is right"
                 raise InputError(f"{at}: the tag of the word {word[:60]!r} is empty; {way_out}")
-            if one is None:
+            if known_tag is None:
                 is_first = number == 1 and line == rows[0][0] and not (header or layout is None or layout.number or kind_of(path) in CONLLU)
                 way_out = better(tag) or _ways_out(tag, tags, is_first)
                 raise InputError(f"{at}: the tag {tag[:60]!r} of the word {word[:60]!r} is none of {', '.join(tags)}; {way_out}")
-            found.append(one)
+            sentence_tags.append(known_tag)
         if prefix:
             changed["language prefix cut off"] += len(words)
-        yield Sentence(words, list(_iob2(found, tags, changed)), document or block_of(number), rows[0][0])
+        yield Sentence(words, list(_iob2(sentence_tags, tags, changed)), document or block_of(number), rows[0][0])
 
 
 def join_words(words: Iterable[str]) -> str:
@@ -161,7 +161,7 @@ def _ways_out(tag: str, tags: list[str], is_first: bool) -> str:
     """What to do with an unknown tag, as the end of a message; of the first line that may name the columns."""
     of_span = re.fullmatch("[BIESULMW](-.+)", tag)
     both = [f"B{of_span[1]}", f"I{of_span[1]}"] if of_span else [tag]
-    named = ", ".join(f"{json.dumps(each[:60], ensure_ascii=False)}: {'O' if 'O' in tags else tags[0]}" for each in both)
+    named = ", ".join(f"{json.dumps(name[:60], ensure_ascii=False)}: {'O' if 'O' in tags else tags[0]}" for name in both)
     way_out = f"correct it, translate it with `label_names: {{{named}}}`, or add it to `labels`"
     return f"if the line names the columns, set `header: true`; else {way_out}" if is_first else way_out
 
@@ -170,19 +170,19 @@ def _prefix(path: Path, code: str, rows: list[Row]) -> str:
     """What all words begin with, such as ``en:`` in XTREME's files. Raises `InputError` for another language than `code`."""
     if rows and rows[0][1].startswith(f"{code}:") and rows[0][1] != f"{code}:":
         return f"{code}:"
-    found = re.match(r"[a-z]{2,3}(-[a-z]+)*:(?=.)", rows[0][1]) if len(rows) > 1 else None
-    if found and all(word.startswith(found[0]) for _, word, _ in rows):
+    match = re.match(r"[a-z]{2,3}(-[a-z]+)*:(?=.)", rows[0][1]) if len(rows) > 1 else None
+    if match and all(word.startswith(match[0]) for _, word, _ in rows):
         raise InputError(
-            f"{path}, line {rows[0][0]}: the words begin with {found[0]!r}, but the language is {code!r}; correct `language` or the file, "
-            f"or cut them off: sed 's/^{found[0]}//'"
+            f"{path}, line {rows[0][0]}: the words begin with {match[0]!r}, but the language is {code!r}; correct `language` or the file, "
+            f"or cut them off: sed 's/^{match[0]}//'"
         )
     return ""
 
 
-def _iob2(found: list[str], tags: list[str], changed: Counter[str]) -> Iterator[str]:
+def _iob2(sentence_tags: list[str], tags: list[str], changed: Counter[str]) -> Iterator[str]:
     """Tags of a sentence with ``B-`` wherever a span begins."""
     before = ""
-    for tag in found:
+    for tag in sentence_tags:
         if tag.startswith("I-") and before[2:] != tag[2:] and f"B-{tag[2:]}" in tags:
             changed["span that began with I- now begins with B-"] += 1
             tag = f"B-{tag[2:]}"

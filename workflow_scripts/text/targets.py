@@ -48,22 +48,22 @@ def read_targets(source: LabelledSource, removed: Counter[str], changed: Counter
     path = Path(source.file or "")
     is_squad = not source.targets and kind_of(path) == ".json"
     if source.targets:
-        found = _read_lines(path, Path(source.targets))
+        pairs = _read_lines(path, Path(source.targets))
     elif is_squad:
-        found = _read_squad(path, source, removed, changed)
+        pairs = _read_squad(path, source, removed, changed)
     elif "heading" in source.columns:
-        found = _read_sections(path, _columns(source), removed)
+        pairs = _read_sections(path, _columns(source), removed)
     else:
-        found = _read_rows(path, source, removed)
-    for one in found:
-        if not (one.text and one.target):
+        pairs = _read_rows(path, source, removed)
+    for pair in pairs:
+        if not (pair.text and pair.target):
             if source.empty == "leave_out":
                 removed["lacks a text"] += 1
                 continue
-            what = "target" if one.text else "text"
-            raise InputError(f"{path}, line {one.line}: the {what} is empty; delete the line, or see that the files and columns are right")
+            what = "target" if pair.text else "text"
+            raise InputError(f"{path}, line {pair.line}: the {what} is empty; delete the line, or see that the files and columns are right")
         # questions and passages have been read with their entities as characters, as spans depend on it
-        yield one if is_squad else one._replace(text=read_entities(one.text, changed), target=read_entities(one.target, changed))
+        yield pair if is_squad else pair._replace(text=read_entities(pair.text, changed), target=read_entities(pair.target, changed))
 
 
 def with_marks(text: str, start: int, end: int) -> str:
@@ -88,10 +88,10 @@ def _read_lines(path: Path, targets: Path) -> Iterator[Targeted]:
 def _read_squad(path: Path, source: LabelledSource, removed: Counter[str], changed: Counter[str]) -> Iterator[Targeted]:
     """A passage with its answer marked, and the question, for each question that has an answer (its first one is taken)."""
     how = source.lost_answers or "refuse", source.empty
-    for number, asked in enumerate(read_questions(path, {}, False, source.where, removed, changed, *how), 1):
-        text = _passage(asked.passage, *asked.spans[0], source)
+    for number, question in enumerate(read_questions(path, {}, False, source.where, removed, changed, *how), 1):
+        text = _passage(question.passage, *question.spans[0], source)
         # articles that the same place in another language's file has are the same document
-        yield Targeted(clean_text(text), asked.text, f"article {asked.article}", number)
+        yield Targeted(clean_text(text), question.text, f"article {question.article}", number)
 
 
 def _passage(context: str, start: int, end: int, source: LabelledSource) -> str:
@@ -149,9 +149,9 @@ def _read_rows(path: Path, source: LabelledSource, removed: Counter[str]) -> Ite
             removed["no target with this document"] += 1
 
 
-def _joined(found: Any) -> str:
+def _joined(cell: Any) -> str:
     """A cell as one line; the parts of a list, such as the pages of a book, are joined."""
-    return clean_text(" ".join(str(one) for one in (found if isinstance(found, list) else [found]) if one is not None))
+    return clean_text(" ".join(str(part) for part in (cell if isinstance(cell, list) else [cell]) if part is not None))
 
 
 def _columns(source: LabelledSource) -> dict[str, int | str]:
@@ -185,7 +185,7 @@ def _taken(row: Any, key: str) -> Any:
     """The value at a key; `pages[:1]` is the first item of the list `pages`, `pages[1:]` are the others."""
     if not (part := _SLICE.fullmatch(key)):
         return dig_text(row, key)
-    found = dig_text(row, part[1])
-    if not isinstance(found, list):
+    items = dig_text(row, part[1])
+    if not isinstance(items, list):
         raise TypeError(f"{part[1]} is no list")
-    return found[slice(*(int(place) if place else None for place in part.groups()[1:]))]
+    return items[slice(*(int(place) if place else None for place in part.groups()[1:]))]

@@ -80,9 +80,9 @@ def read_treebank(
                 f"{path}, line {number}: {len(cells)} column(s), but {wanted} are needed, separated by a tab or by blanks: {line[:80]!r}; "
                 "correct the line, or set `columns`"
             )
-        elif found := _RANGE.fullmatch(cells[at]):
+        elif match := _RANGE.fullmatch(cells[at]):
             if multiword == "fused":
-                ranges[int(found[1])] = int(found[2]), number, cells[places["word"] - 1].translate(_INSIDE)
+                ranges[int(match[1])] = int(match[2]), number, cells[places["word"] - 1].translate(_INSIDE)
         elif cells[at].isdecimal():
             if (before := words.get(int(cells[at]))) is not None:
                 raise InputError(
@@ -109,7 +109,7 @@ def _sentence(
     for number, word in words.items():
         if number in ranges:
             covered, line, form = ranges[number]
-            inside = [each for each in range(number, covered + 1) if each in words]
+            inside = [place for place in range(number, covered + 1) if place in words]
             rows.append((line, form, words[_head_of_span(path, words, inside, code)].tag))
             changed["words of the syntax read as one"] += len(inside)
         elif number > covered:

@@ -83,8 +83,8 @@ def _without_breaks(text: str) -> str:
 
 def words(line: str, code: str) -> list[Span]:
     """Character spans (start, end) of the words of one line."""
-    found = words_of([line], code)
-    return list(zip(found.starts.tolist(), found.ends.tolist(), strict=True))
+    segmented = words_of([line], code)
+    return list(zip(segmented.starts.tolist(), segmented.ends.tolist(), strict=True))
 
 
 def number_of_words(line: str, code: str) -> int:
@@ -182,9 +182,9 @@ def upper(word: str, code: str) -> str:
 
 def segment(lines: Sequence[str], code: str) -> list[str]:
     """The folded words of each line, separated by single spaces: what word2vec reads."""
-    found = words_of(lines, code)
-    folded = [fold(word, code) for word in found.strings()]
-    return [" ".join(folded[start:end]) for start, end in itertools.pairwise(found.before.tolist())]
+    segmented = words_of(lines, code)
+    folded = [fold(word, code) for word in segmented.strings()]
+    return [" ".join(folded[start:end]) for start, end in itertools.pairwise(segmented.before.tolist())]
 
 
 Segment = Callable[[Sequence[str]], list[str]]
@@ -194,8 +194,8 @@ Segment = Callable[[Sequence[str]], list[str]]
 def count_words(lines: Iterable[str], code: str) -> Counter[str]:
     """Lower-cased word → number of its occurrences in a text."""
     surface: Counter[str] = Counter()
-    for some in chunks(lines):
-        surface.update(words_of(some, code).strings())
+    for chunk in chunks(lines):
+        surface.update(words_of(chunk, code).strings())
     # far fewer than all words
     counts: Counter[str] = Counter()
     for word, count in surface.items():
@@ -205,4 +205,4 @@ def count_words(lines: Iterable[str], code: str) -> Counter[str]:
 
 def count_pieces(lines: Iterable[str], segment: Segment) -> Counter[str]:
     """Piece of a model → number of its occurrences in a text."""
-    return Counter(piece for some in chunks(lines) for line in segment(some) for piece in line.split())
+    return Counter(piece for chunk in chunks(lines) for line in segment(chunk) for piece in line.split())

@@ -108,25 +108,25 @@ class _Reader:
         """Refuse an entity that is elsewhere, or whose text is long: a few short ones inside each other make gigabytes."""
         where = f"{self.path}, line {self.parser.CurrentLineNumber}: the entity {name!r}"
         if value is None:
-            said = f"stands in another file, {system!r}, which is not opened; write its text between quotation marks"
-            raise InputError(f"{where} {said}, or delete the line")
+            problem = f"stands in another file, {system!r}, which is not opened; write its text between quotation marks"
+            raise InputError(f"{where} {problem}, or delete the line")
         if is_parameter or name in self.lengths:
             return  # of several definitions the first one counts
-        inside = [one for one in _NAMED.findall(value) if one not in _OF_XML]
-        if unknown := [one for one in inside if one not in self.lengths]:
+        inside = [entity for entity in _NAMED.findall(value) if entity not in _OF_XML]
+        if unknown := [entity for entity in inside if entity not in self.lengths]:
             raise InputError(f"{where} is made of {unknown[0]!r}, which is not defined before it; write its text out")
-        self.lengths[name] = len(value) + sum(self.lengths[one] for one in inside)
+        self.lengths[name] = len(value) + sum(self.lengths[entity] for entity in inside)
         if self.lengths[name] > LONGEST_ENTITY:
-            said = f"stands for {self.lengths[name]:,} characters, more than the {LONGEST_ENTITY:,} that are read"
-            raise InputError(f"{where} {said}; write its text where it is used")
+            problem = f"stands for {self.lengths[name]:,} characters, more than the {LONGEST_ENTITY:,} that are read"
+            raise InputError(f"{where} {problem}; write its text where it is used")
 
     def undefined(self, name: str, is_parameter: bool) -> None:
         """Read an entity that nothing defines as HTML does, `&nbsp;`; refuse others."""
         if is_parameter:
             return
         if f"{name};" not in html.entities.html5:
-            said = f"nothing defines the entity &{name};, so text would be lost; write & as &amp;, or the character itself"
-            raise InputError(f"{self.path}, line {self.parser.CurrentLineNumber}: {said}")
+            problem = f"nothing defines the entity &{name};, so text would be lost; write & as &amp;, or the character itself"
+            raise InputError(f"{self.path}, line {self.parser.CurrentLineNumber}: {problem}")
         self.data(html.entities.html5[f"{name};"])
 
 
@@ -168,8 +168,8 @@ def _texts(path: Path, passed: Counter[str]) -> Iterator[str]:
             text = rest + decoder.decode(raw, final=not raw)
         except UnicodeDecodeError as error:
             line = lines + error.object[: error.start].count(b"\n")
-            said = f"not {encoding} (byte {error.object[error.start]:#04x}); convert the file, or name its encoding in its first line"
-            raise InputError(f"{path}, line {line}: {said}, as in <?xml version='1.0' encoding='latin1'?>") from None
+            problem = f"not {encoding} (byte {error.object[error.start]:#04x}); convert the file, or name its encoding in its first line"
+            raise InputError(f"{path}, line {line}: {problem}, as in <?xml version='1.0' encoding='latin1'?>") from None
         rest = ""
         if raw and (begun := _BEGUN.search(text)):
             text, rest = text[: begun.start()], begun[0]
@@ -178,10 +178,10 @@ def _texts(path: Path, passed: Counter[str]) -> Iterator[str]:
 
 
 def _allowed(text: str, passed: Counter[str]) -> str:
-    def reference(found: Any) -> str:
-        code = int(found[1], 16) if found[1] else int(found[2])
+    def reference(match: Any) -> str:
+        code = int(match[1], 16) if match[1] else int(match[2])
         if code <= 0x10FFFF and not _NO_CHARACTER.match(chr(code)):
-            return found[0]
+            return match[0]
         passed[LEFT_OUT] += 1
         return ""
 
