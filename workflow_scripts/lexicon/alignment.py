@@ -19,8 +19,8 @@ _ROUNDS = 5
 def count_links(text_a: Path, text_b: Path, segment: tuple[Segment, Segment], most: int) -> Counter[tuple[str, str]]:
     """(word, word) → number of times that they are linked in two files that are parallel line by line.
 
-    The aligner aligns in both directions, and the links that both find are counted. The same text gives the same links in every run. Of
-    more than `most` pairs of sentences, between half as many and `most` are aligned, evenly spaced.
+    The aligner aligns in both directions, and the links that both find are counted. The same text gives the same links in every run. If
+    there are more than `most` pairs of sentences, between half of `most` and `most` are aligned, evenly spaced.
 
     Raises `InputError` if the files differ in their number of lines.
     """
@@ -57,7 +57,7 @@ def _learn(model: Any) -> None:
 
 
 def _sentences(text_a: Path, text_b: Path, segment: tuple[Segment, Segment], every: int) -> Iterator[tuple[list[str], list[str]]]:
-    """Of every `every`-th pair of sentences the words of both sides. Raises `InputError` for sides of different length."""
+    """The words of both sides of every `every`-th pair of sentences. Raises `InputError` for sides of different length."""
     for pairs in chunks((a, b) for number, a, b in lockstep(text_a, text_b) if not number % every):
         side_a, side_b = (cut(side) for cut, side in zip(segment, zip(*pairs, strict=True), strict=True))
         yield from ((a.split(), b.split()) for a, b in zip(side_a, side_b, strict=True) if a and b)

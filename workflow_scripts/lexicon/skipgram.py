@@ -14,7 +14,7 @@ from workflow_scripts.lazily import compiled
 from workflow_scripts.philox import STATE, integer, random, start
 
 _LEAST_RATE = 1e-4
-"""What the learning rate falls to."""
+"""The last learning rate."""
 _NOISE_POWER = 0.75
 """Noise words are drawn by their frequency to this power (section 2.2)."""
 _TABLE = 1 << 20

@@ -52,7 +52,7 @@ def read_vectors(path: Path, limit: int | None = None, passed_over: Counter[str]
 
 
 TWICE, BLANK = "words that came before", "words with a blank"
-"""Why rows are passed over."""
+"""Reasons for which rows are passed over."""
 
 
 def _collect(
@@ -149,7 +149,7 @@ def _open(path: Path):
 
 
 _FASTTEXT = bytes.fromhex("ba164f2f")
-"""What the models begin with that fastText publishes beside its vectors."""
+"""First bytes of the models that fastText publishes beside its vectors."""
 _MOST_DIMENSIONS = 100_000
 
 

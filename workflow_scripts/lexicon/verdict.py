@@ -24,7 +24,7 @@ COPY = 0.95
 LEAST_WORDS = 1_000
 """Fewer words than this cannot be mapped without a dictionary."""
 LEAST_FREQUENCY_CORRELATION = 0.5
-"""In a good mapping the frequencies of paired words correlate so much, by ranks."""
+"""Smallest rank correlation of the frequencies of paired words in a good mapping."""
 LEAST_FOUND = 0.25
 """A good mapping finds this share of the known pairs."""
 # fewer known pairs than this decide nothing, and frequencies do

@@ -1,6 +1,6 @@
 """masking: BERT's masks, pieces that a model guesses from the others (Devlin et al. 2019, section 3.1).
 
-Of a row's pieces 15 % are to be guessed. Most of these are read as `<mask>`, some as another piece, and some as they are, so that
+15 % of a row's pieces are to be guessed. Most of these are read as `<mask>`, some as another piece, and some as they are, so that
 the model has to represent every piece. They are single pieces as in BERT, whole words as in its later version, or spans of words as in
 SpanBERT (Joshi et al. 2020). Randomness is counter-based, as in `span_noise`: seed, round and row decide.
 """
@@ -44,7 +44,7 @@ def mask_pieces(
     stream: int,
     starts: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What is read, and the labels (−100 where nothing is to be guessed), of rows that stand one after the other in `ids`.
+    """The ids that are read, and the labels (−100 where nothing is to be guessed), of rows that stand one after the other in `ids`.
 
     `before` says how many ids come before each row, and in all; `pieces` are the ids, ascending, that may be masked or drawn, which
     special tokens are not. `stream` tells rounds apart. `starts` says of each id of the vocabulary whether a word begins with it, for

@@ -1,7 +1,7 @@
 """catalogues: reads gettext's catalogues (.po), in which a program's messages stand with their translations.
 
-Of a message with plural forms two pairs are made: the singular with the form that the catalogue's rule has for 1, the plural with the form
-that most numbers take. Where both are the same form, as in Japanese, only the plural is read. (The parser is polib.)
+A message with plural forms gives two pairs: the singular with the form that the catalogue's rule has for 1, the plural with the form that
+most numbers take. Where both are the same form, as in Japanese, only the plural is read. (The parser is polib.)
 """
 
 import gettext

@@ -14,8 +14,8 @@ SUFFIXES = (".parquet",)
 def parquet_rows(path: Path, columns: Mapping[str, int | str], languages: tuple[str, str]) -> Iterator[dict[str, Any]]:
     """The rows of a Parquet file: what stands in the columns of the two `languages`, and in that of the `document` if `columns` name one.
 
-    Where `columns` name none for a language, it is that which is called like it: `de`, or key `de` of the objects in a column, as in the
-    column `translation` of many datasets of the Hugging Face hub (`translation.de`).
+    If `columns` name no column for a language, the one with its name is read. This may be a key of the objects in a column, such as
+    `translation.de` in many datasets of the Hugging Face hub.
 
     Raises `InputError` for a file that cannot be read, and for columns that are not there.
     """

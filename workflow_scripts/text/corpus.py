@@ -4,14 +4,14 @@ Two commands, in this order:
 
 ``held-out``
     makes one dev or test set, either from a file of its own, or from whole documents that are taken out of the
-    training source. (Single sentences would leak, because neighbouring sentences are so similar.) Of these
-    documents only running sentences are kept.
+    training source. (Single sentences would leak, because neighbouring sentences are so similar.) Only
+    running sentences of these documents are kept.
 ``train``
     makes the training text from everything else: cleaned, deduplicated (Zan et al., section IV-B), and without
     any pair that equals a dev or test pair on either side.
 
-Every pair of the training source is either kept, or counted under exactly one reason in ``corpus.json``. Of dev and test sets that are
-files of their own it says how many pairs are left out: those without text on both sides, and of dev those that a test set has, too.
+Every pair of the training source is either kept, or counted under exactly one reason in ``corpus.json``. For dev and test
+sets from files of their own it counts the pairs that are left out: those without text on both sides, and in dev those that a test set has.
 
 For summarisation, a pair consists of a document, its sentences joined by ``</s>``, and its summary. Sides that
 are too long are then cut instead of removed; the summaries of test sets are never cut.
@@ -166,7 +166,7 @@ class Tally:
     words: Counter[str] = field(default_factory=Counter)
     """Language → words of the pairs that are kept."""
     passed: Counter[str] = field(default_factory=Counter)
-    """What the file has and is not read, such as other variants of a language → how often."""
+    """Content that is not read, such as other variants of a language → how often the file has it."""
     sample: list[Pair] = field(default_factory=list)
     """Some of the pairs that are kept, to see what languages they are in."""
 
@@ -208,7 +208,7 @@ def kept_pairs(settings: Corpus, leaks_a: set[str], leaks_b: set[str], tally: Ta
 
 
 def described(settings: Corpus, tally: Tally, kept: int, held: dict[str, int]) -> dict[str, Any]:
-    """What ``corpus.json`` says of the training text, and of the dev and test sets, of which so many pairs were `held` out."""
+    """The content of ``corpus.json``: counts of the training text, and of the dev and test sets, whose numbers of pairs are in `held`."""
     sets = {"dev": settings.dev, **settings.test}
     of_files = {name: source for name in held if (source := sets.get(name)) and source.held_out is None}
     passed = {"train": tally.passed, **{name: Counter() for name in of_files}}
@@ -282,7 +282,7 @@ def _reason_to_remove(measured: Measured, settings: Corpus, documents: dict[str,
 
 
 def _digest(text: str) -> bytes:
-    """What stands for a sentence where all sentences of a large corpus have to be remembered."""
+    """A short stand-in for a sentence, where all sentences of a large corpus have to be remembered."""
     return hashlib.blake2b(text.encode(), digest_size=12).digest()
 
 
@@ -405,7 +405,7 @@ _MENU_PATH = regex.compile(r"\s[-–—▸>→]\s.*\s[-–—▸>→]\s")
 
 
 def what_is_held_out(settings: Corpus) -> str:
-    """What pairs can be held out, for a message."""
+    """Which pairs can be held out, for a message."""
     if settings.documents:
         return f"documents have at least {settings.documents.min_words} words, and summaries"
     return f"running sentences have at least {settings.held_out_min_words} words on both sides and end in a mark like a full stop"

@@ -36,9 +36,9 @@ class Example(NamedTuple):
     document: str = ""
     line: int = 0
     query: str = ""
-    """Where documents are ranked, the name or number of the query."""
+    """The name or number of the query, where documents are ranked."""
     id: str = ""
-    """Of a question, what its file calls it; no table has it."""
+    """The id of a question in its file; tables do not have it."""
 
     @property
     def texts(self) -> list[str]:

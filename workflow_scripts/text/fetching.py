@@ -153,7 +153,7 @@ def download(url: str, partial: Path) -> None:
 
 
 def _refused(error: requests.HTTPError) -> Unreachable:
-    """What a server's answer comes to; one that is busy may have the file."""
+    """The exception for what a server refuses; a busy one may have the file."""
     answer = error.response
     is_final = answer.status_code < 500 and answer.status_code not in (408, 429)
     return (Absent if is_final else Unreachable)(f"the server says {answer.status_code} {answer.reason}")
@@ -234,8 +234,8 @@ def is_archive(name: str) -> bool:
 def extract(archive: Path, member: str | None, folder: Path) -> list[Path]:
     """Write the files of an archive that `member` names into `folder`, and return their paths.
 
-    `member` is a name, or a pattern with the wildcards of a shell, whose files come in the order of their names; without it, it is the
-    only file. Folders in a name are ignored and links are refused, so that an archive cannot write anywhere else. Raises
+    `member` is a name, or a pattern with the wildcards of a shell, whose files come in the order of their names; without it, the
+    archive's only file is taken. Folders in a name are ignored and links are refused, so that an archive cannot write anywhere else. Raises
     `InputError` if the archive cannot be read or has no such file.
     """
     folder.mkdir(parents=True, exist_ok=True)

@@ -29,7 +29,7 @@ BYTE_ORDER_MARK = "\ufeff"
 def read_lines(path: Path, normalise: bool = True) -> Iterator[str]:
     """Yield the lines of `path` without line ends; a byte-order mark at its beginning and `\\r` at the end of a line are dropped.
 
-    They are in NFC and without byte-order marks, as there are where files were joined, unless `normalise` is off.
+    They are in NFC, and byte-order marks inside, as in joined files, are removed, unless `normalise` is off.
 
     Only `\\n` ends a line. Other characters that some programs take for line ends, such as U+2028, would put the two sides of a parallel
     text out of step.
@@ -293,7 +293,7 @@ def place_of(column: Column, cells: Sequence[str], header: bool, path: Path, wha
 
 
 def what_else(path: Path) -> str:
-    """Where a file was read as a TSV file and its name tells that it is none, what to do; for the end of a message."""
+    """What to do with a file that was read as a TSV file and is none by its name or content, as the end of a message."""
     if kind_of(path) == ".csv":
         return "; a CSV file is not read: write tabs between the columns"
     with contextlib.suppress(InputError):

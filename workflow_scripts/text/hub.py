@@ -38,7 +38,7 @@ def patterns_of(wanted: HuggingFace) -> tuple[list[str], str | None]:
 
 
 def download_command(wanted: HuggingFace) -> str:
-    """What to type where there is network to have the dataset in the hub's cache."""
+    """The command that brings the dataset into the hub's cache, to be typed where there is network."""
     patterns, revision = patterns_of(wanted)
     included = " ".join(f"--include '{pattern}'" for pattern in patterns)
     return f"hf download {wanted.dataset} --repo-type dataset{f' --revision {revision}' if revision else ''} {included}"

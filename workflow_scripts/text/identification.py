@@ -65,7 +65,7 @@ _ALIKE = ({"no", "nb", "nn", "da"}, {"hr", "bs", "sr"}, {"id", "ms"}, {"gl", "pt
 def reads_as(lines: list[str], code: str) -> str:
     """The name of the language that nine of ten blocks of lines read as, where it is not `code` nor hard to tell from it; else empty.
 
-    It is empty, too, where langid.py does not know `code`, and for less than five blocks.
+    It is also empty if langid.py does not know `code`, and for fewer than five blocks.
     """
     if (identifier := _identifier()) is None or code not in identifier.nb_classes:
         return ""

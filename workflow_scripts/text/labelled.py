@@ -236,7 +236,7 @@ def without_shared(examples: Iterable[Example], forbidden: set[tuple[str, ...]],
 
 
 def keys(examples: Iterable[Example], unit: str) -> set[tuple[str, ...]]:
-    """What other parts must not have of these examples."""
+    """The keys of these examples, which other parts must not have."""
     return {key_of(example, unit) for example in examples}
 
 

@@ -16,7 +16,7 @@ from workflow_scripts.text.language_codes import is_other_script, matching, of_l
 from workflow_scripts.text.xml_elements import elements
 
 SUFFIXES = (".tmx", ".xlf", ".xliff", ".sdlxliff", ".mxliff", ".mqxliff", ".xml")
-"""Of files that `read_units` reads. Their first element says what is in them, not the suffix."""
+"""Suffixes of files that `read_units` reads. The first element says what is in a file, not the suffix."""
 SOURCE, TARGET = "source", "target"
 """What the sides of an XLIFF file are called where their languages are not named."""
 
@@ -66,7 +66,7 @@ def chosen_pairs(path: Path, units: Iterable[Unit], wanted: tuple[str, str], pas
 
 @functools.lru_cache(maxsize=4096)
 def _choice(codes: tuple[str, ...], wanted: tuple[str, str]) -> tuple[tuple[str, str] | None, tuple[str, ...]]:
-    """Which of the codes are taken, or None where a language lacks, and what is to be said of it."""
+    """The codes that are taken, or None where a language is missing, and notes on the choice."""
     first, second = (matching(codes, code) for code in wanted)
     if first[:1] == second[:1]:  # what both could take goes to the side that has no other
         first, second = (first[1:], second) if len(first) > 1 else (first, second[1:])
@@ -80,7 +80,7 @@ def _choice(codes: tuple[str, ...], wanted: tuple[str, str]) -> tuple[tuple[str,
 
 
 def _none_fits(path: Path, there: Counter[str], wanted: tuple[str, str], passed: Counter[str]) -> str:
-    """What is said where no unit has both languages."""
+    """The message where no unit has both languages."""
     if not there:
         others = ", ".join(f"{what}: {count:,}" for what, count in passed.items())
         return f"{path}: has no text that is read{f' ({others})' if others else ''}; give another file"

@@ -21,7 +21,7 @@ def read(paths: tuple[Path, ...], tags: tuple[str, ...], article: int, complete:
 
     A tag `ZH-REF` stands for all tags with this name, with or without a number (``ZH-REF1``, ``ZH-REF2``, … are the sentences of one
     summary). Test sets also have tags that end in ``-human-corrected``; their texts replace those of the tags without this ending.
-    Of two files, side `article` gives the order. Articles without a summary are left out. Summaries without an article come last, with
+    With two files, side `article` gives the order. Articles without a summary are left out. Summaries without an article come last, with
     an empty one, unless all must be `complete`.
 
     Raises:

@@ -56,7 +56,7 @@ def refuse_others(path: Path, head: bytes) -> None:
 
 
 def format_by_name(file: str) -> str:
-    """What is to be said of a file that by its name is not read, such as x.docx; empty for others."""
+    """The message for a file whose name says that it is not read, such as x.docx; empty for others."""
     suffix = Path(file).suffix.lower()
     other_format = _ZIPPED.get(suffix) or (_HTML if suffix in (".html", ".htm") else _what_it_is(Path(file), _SUFFIXES.get(suffix, b"")))
     return f"{file} is {other_format[0]}, which is not read; {other_format[1]}" if other_format else ""

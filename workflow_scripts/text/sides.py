@@ -33,7 +33,7 @@ def plain_sentences(path: Path) -> Iterator[str]:
 def sentences_of(path: Path) -> Iterator[Sentence]:
     """The sentences of one side's file: the segments of IWSLT's and WMT's XML, or the lines of any other file.
 
-    Of IWSLT's train.tags files these are the lines of the talks, their titles and descriptions; all other tagged lines are left out,
+    In IWSLT's train.tags files these are the lines of the talks, their titles and descriptions; all other tagged lines are left out,
     as is usual, and a talk begins with its address. Entities are read as characters in both kinds of tagged file. Regular expressions read
     them, because these files are not well-formed XML.
     """

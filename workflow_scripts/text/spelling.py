@@ -28,7 +28,7 @@ class Vocabulary(NamedTuple):
 def read_vocabulary(path: Path, code: str) -> Vocabulary:
     """The words of a text in the language `code`, and how they are mostly spelt where no sentence begins.
 
-    Words that only begin sentences have no usual spelling. Of equally frequent spellings the one with fewer capitals is taken.
+    Words that only begin sentences have no usual spelling. Among equally frequent spellings, the one with fewer capitals counts.
     """
     inside: Counter[str] = Counter()
     opening: Counter[str] = Counter()

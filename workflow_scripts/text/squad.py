@@ -40,14 +40,14 @@ Answer = tuple[str, int | None]
 """The text of an answer, and its start in the passage if the file has it."""
 
 NO_ANSWER = "question without answer (is_impossible)"
-"""Why a question was left out that has no answer on purpose, in reports."""
+"""What reports call a question that is left out because it has no answer on purpose."""
 
 COLUMNS = ("question", "passage", "answer", "start", "id", "document")
 """The keys that `columns` may have with `unit: question`."""
 NEEDED = COLUMNS[:3]
-"""Those that a table must have."""
+"""The columns that a table must have."""
 _KEYS = {"question": "question", "passage": "context", "answer": "answers", "id": "id", "document": "title"}
-"""What SQuAD calls them in JSON."""
+"""Their names in SQuAD's JSON."""
 
 
 class Raw(NamedTuple):
@@ -116,15 +116,15 @@ def entries(path: Path) -> Iterator[Entry]:
 
 
 def lacking(error: Exception) -> str:
-    """What an error says of an object in JSON."""
+    """The message of an error about a JSON object."""
     return f"{error} is missing" if isinstance(error, KeyError) else str(error)
 
 
 def line_finder(source: str) -> Callable[[str], int]:
-    """What finds the line of a question's id in the JSON `source`; ids are asked for in their order there.
+    """A function that finds the line of a question's id in the JSON `source`; it is called with the ids in their order there.
 
-    After an id that is not found, as one that is a number and no text, all have the line of the last that was: to look for each of them
-    in all the rest of a large file would take hours.
+    An id may be missing, such as one that is a number and no text. All ids after it get the line of the last one that was found: a search
+    for each of them through the rest of a large file would take hours.
     """
     begin, line, in_step = 0, 1, True
     escaped = source.isascii()  # whether other letters are written by their numbers

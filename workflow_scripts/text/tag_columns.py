@@ -23,7 +23,7 @@ _HEAD = 200  # lines by which a file is judged
 _MANY = 20  # words that are not all numbers, or all the same
 
 Cells = Callable[[str], list[str]]
-"""What splits a line into its columns."""
+"""A function that splits a line into its columns."""
 
 
 class Layout(NamedTuple):
@@ -83,7 +83,7 @@ def feature_of(cell: str, feature: str) -> str:
 
 
 def no_words(sentences: Sequence[Sequence[str]]) -> str:
-    """What the words of the first sentences of a file are where they cannot be words: numbers that run on, or always the same."""
+    """What the words of a file's first sentences are if they cannot be words: numbers that run on, or always the same; else empty."""
     words = [word for sentence in sentences for word in sentence]
     if _run(sentences) or (len(words) >= _MANY and all(word.isdecimal() for word in words)):
         return "only numbers"
@@ -155,13 +155,13 @@ def _sentences(lines: Iterable[tuple[int, str]], cells: Cells) -> Iterator[list[
 
 
 def _are_numbered(sentences: Sequence[Sequence[str]]) -> bool:
-    """Whether first cells are numbers of words: those of the first sentence of several words run from 1, and the others are numbers."""
+    """Whether the first cells number the words: they run from 1 in the first sentence of several words, and all others are numbers."""
     first = next((cells for cells in sentences if len(cells) > 1), [])
     return bool(first) and first[0] == "1" and _run([first]) and all(cell.isdecimal() for cells in sentences for cell in cells)
 
 
 def _run(sentences: Iterable[Sequence[str]]) -> bool:
-    """Whether all words are numbers, each the one before and one, in some sentence of several words."""
+    """Whether all words are numbers that go up by one in each sentence, and a sentence has several words."""
     several = False
     for words in sentences:
         if not all(word.isdecimal() for word in words):

@@ -158,7 +158,7 @@ _PLAIN = {"S": "B", "U": "B", "W": "B", "E": "I", "L": "I", "M": "I"}
 
 
 def _ways_out(tag: str, tags: list[str], is_first: bool) -> str:
-    """What to do with an unknown tag, as the end of a message; of the first line that may name the columns."""
+    """What to do with an unknown tag, as the end of a message; the first line may name the columns."""
     of_span = re.fullmatch("[BIESULMW](-.+)", tag)
     both = [f"B{of_span[1]}", f"I{of_span[1]}"] if of_span else [tag]
     named = ", ".join(f"{json.dumps(name[:60], ensure_ascii=False)}: {'O' if 'O' in tags else tags[0]}" for name in both)

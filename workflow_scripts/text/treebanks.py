@@ -6,8 +6,8 @@ sentence. Empty nodes (``1.1``) are no words. Other files whose words are number
 
 It also writes each word without blanks and zero-width non-joiners, which stand inside words in some languages, Persian for one.
 
-Treebanks whose text must not be redistributed have ``_`` in place of each word. There is nothing to be read in their sentences, and as in
-XTREME these are left out; there is one in some languages that XTREME tests.
+Treebanks whose text must not be redistributed have ``_`` in place of each word. Their sentences hold nothing to read, and are left out as
+in XTREME; some languages that XTREME tests have such a treebank.
 
 The library `conllu` is not used: it names no line of a word or an error, passes over missing columns, and cuts a word at two blanks.
 """
@@ -24,10 +24,10 @@ from workflow_scripts.text.files import kind_of, read_lines
 from workflow_scripts.text.tag_columns import CONLLU, Cells, cells_of
 
 Multiword = Literal["words", "fused"]
-"""What of the text counts as a word where it is several words of the syntax: these, or all of them together as one."""
+"""What counts as a word where a word of the text is several words of the syntax: these, or all of them together."""
 
 _INSIDE = str.maketrans("", "", " \u200c")
-"""What words that are `fused` are written without."""
+"""Characters that `fused` words are written without."""
 
 Row = tuple[int, str, str]
 """Line number, word and tag."""

@@ -51,7 +51,7 @@ class Words(NamedTuple):
 
 
 def is_blank(line: str) -> bool:
-    """Whether nothing of a line can be seen: it has blanks, breaks between sentences, control characters and invisible ones alone."""
+    """Whether a line shows nothing: it has only blanks, breaks between sentences, control characters and invisible ones."""
     return not _VISIBLE.search(line.replace(BREAK, ""))
 
 
