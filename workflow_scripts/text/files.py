@@ -194,7 +194,7 @@ def table_rows(
     for number, cells in rows:
         if not places:
             several = {name: columns if isinstance(columns, list) else [columns] for name, columns in wanted.items()}
-            places = {name: [place_of(column, cells, header, path, name) for column in columns] for name, columns in several.items()}
+            places = {name: [_place_of(column, cells, header, path, name) for column in columns] for name, columns in several.items()}
             last = max(itertools.chain.from_iterable(places.values()))
             if header:
                 continue
@@ -278,17 +278,16 @@ def json_rows(path: Path, take: Callable[[Any], T], wanted: object, normalise: b
         yield number, taken
 
 
-def place_of(column: Column, cells: Sequence[str], header: bool, path: Path, what: str = "") -> int:
-    """The place, from 0, of a column that is given by its number, from 1, or by its name in the header, of which `cells` are those.
+def _place_of(column: Column, cells: Sequence[str], header: bool, path: Path, what: str) -> int:
+    """The place, from 0, of the column that `what` is read from: its number, from 1, or its name among `cells`, those of the header.
 
-    Raises `InputError` where there is none; `what` is read from it.
+    Raises `InputError` where there is none.
     """
     names = {name: place for place, name in enumerate(cells)} if header else {}
     place = int(column) - 1 if str(column).isdigit() else names.get(str(column), -1)
     if place < 0:
         known = f"the header has {', '.join(cells)}" if header else "without `header: true` columns are numbers from 1"
-        wanted = f" for {what!r}" if what else ""
-        raise InputError(f"{path}, line 1: there is no column {column!r}{wanted}; {known}{what_else(path)}")
+        raise InputError(f"{path}, line 1: there is no column {column!r} for {what!r}; {known}{what_else(path)}")
     return place
 
 
