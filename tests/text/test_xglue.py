@@ -4,16 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
-import yaml
-from snakemake.utils import update_config
+from test_config import recipe as recipe_of
 
-from workflow_scripts.run.config import load
 from workflow_scripts.run.uses import sources_of
 from workflow_scripts.stage import read_json
 from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.labelled import main
 
-ROOT = Path(__file__).resolve().parents[2]
 HEADED = "premise\thypo\tlabel\n"
 
 
@@ -76,10 +73,7 @@ def file_of(path: Path) -> str:
 
 @pytest.fixture(scope="module")
 def recipe():
-    raw: dict = {}
-    for path in ("config.yaml", "config/xglue.yaml"):
-        update_config(raw, yaml.safe_load((ROOT / path).read_text(encoding="utf-8")))
-    return load(raw)
+    return recipe_of("xglue")
 
 
 TASKS = {"ner": 3, "pos": 3, "nc": 10, "mlqa": 1, "xnli": 3, "pawsx": 2, "qadsm": 2, "wpr": 9, "qam": 2, "qg": 3, "ntg": 3}

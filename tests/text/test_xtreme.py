@@ -4,17 +4,14 @@ import json
 from pathlib import Path
 
 import pytest
-import yaml
-from snakemake.utils import update_config
+from test_config import recipe as recipe_of
 
-from workflow_scripts.run.config import load
 from workflow_scripts.run.uses import sources_of
 from workflow_scripts.stage import read_json
 from workflow_scripts.text.aligned import read_aligned
 from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.labelled import main
 
-ROOT = Path(__file__).resolve().parents[2]
 NAMES = {"en": "english", "fi": "finnish"}
 
 
@@ -69,10 +66,7 @@ FORMS = {"xnli": inference, "pawsx": paraphrases, "pos": treebank, "panx": names
 
 @pytest.fixture(scope="module")
 def recipe():
-    raw: dict = {}
-    for path in ("config.yaml", "config/xtreme.yaml"):
-        update_config(raw, yaml.safe_load((ROOT / path).read_text(encoding="utf-8")))
-    return load(raw)
+    return recipe_of("xtreme")
 
 
 def laid_out(path: Path, content: str) -> None:
