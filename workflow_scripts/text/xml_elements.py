@@ -38,11 +38,9 @@ def elements(path: Path, whole: Collection[str], opened: Collection[str] = (), p
     passed = Counter() if passed is None else passed
     reader = _Reader(path, whole, opened)
     try:
-        for text in _texts(path, passed):
-            reader.parser.Parse(text, False)
+        for text, is_last in _texts(path, passed):
+            reader.parser.Parse(text, is_last)
             yield from reader.taken()
-        reader.parser.Parse("", True)
-        yield from reader.taken()
     except expat.ExpatError as error:
         why = expat.ErrorString(error.code)
         way_out = "see that the file is whole" if why in _CUT_OFF else "mend the file, or write & as &amp; and < as &lt; in its text"
@@ -154,8 +152,8 @@ _DECLARED = regex.compile(rb"""^\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._:
 LEFT_OUT = "control characters, which XML does not allow, left out"
 
 
-def _texts(path: Path, passed: Counter[str]) -> Iterator[str]:
-    """The text of a file in pieces, without the characters that XML does not allow, whether as they are or as a reference like `&#x1F;`."""
+def _texts(path: Path, passed: Counter[str]) -> Iterator[tuple[str, bool]]:
+    """Pieces of the text, each with whether it is the last; without characters that XML refuses, also as references like `&#x1F;`."""
     decoder: Any = None
     lines, rest = 1, ""
     encoding = "utf-8"
@@ -174,7 +172,7 @@ def _texts(path: Path, passed: Counter[str]) -> Iterator[str]:
         if raw and (begun := _BEGUN.search(text)):
             text, rest = text[: begun.start()], begun[0]
         lines += text.count("\n")
-        yield _allowed(text, passed)
+        yield _allowed(text, passed), not raw
 
 
 def _allowed(text: str, passed: Counter[str]) -> str:
