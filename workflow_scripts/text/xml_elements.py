@@ -40,7 +40,8 @@ def elements(path: Path, whole: Collection[str], opened: Collection[str] = (), p
     try:
         for text, is_last in _texts(path, passed):
             reader.parser.Parse(text, is_last)
-            yield from reader.taken()
+            yield from reader.complete
+            reader.complete.clear()
     except expat.ExpatError as error:
         why = expat.ErrorString(error.code)
         way_out = "see that the file is whole" if why in _CUT_OFF else "mend the file, or write & as &amp; and < as &lt; in its text"
@@ -55,7 +56,7 @@ class _Reader:
 
     def __init__(self, path: Path, whole: Collection[str], opened: Collection[str]):
         self.path, self.whole, self.opened = path, whole, opened
-        self.waiting: list[Place] = []
+        self.complete: list[Place] = []
         self.builder: TreeBuilder | None = None
         self.depth = self.line = 0
         self.begun = False
@@ -69,18 +70,13 @@ class _Reader:
         self.parser.EntityDeclHandler = self.define
         self.parser.SkippedEntityHandler = self.undefined
 
-    def taken(self) -> Iterator[Place]:
-        """The elements that were completed since this was called before."""
-        done, self.waiting = self.waiting, []
-        yield from done
-
     def start(self, name: str, attributes: dict[str, str]) -> None:
         name = _local(name)
         if attributes:
             attributes = {_local(key): value for key, value in attributes.items()}
         if self.builder is None and (name in self.opened or not self.begun):
             self.begun = True
-            self.waiting.append((Element(name, attributes), self.parser.CurrentLineNumber))
+            self.complete.append((Element(name, attributes), self.parser.CurrentLineNumber))
         if self.builder is None and name in self.whole:
             self.builder, self.depth, self.line = TreeBuilder(), 0, self.parser.CurrentLineNumber
         if self.builder is not None:
@@ -95,7 +91,7 @@ class _Reader:
             self.depth -= 1
             self.builder.end(_local(name))
             if not self.depth:
-                self.waiting.append((self.builder.close(), self.line))
+                self.complete.append((self.builder.close(), self.line))
                 self.builder = None
 
     def data(self, text: str) -> None:
