@@ -48,25 +48,19 @@ def read_catalogue(path: Path, wanted: tuple[str, str], passed: Counter[str]) ->
         elif not (entry.msgstr or any(entry.msgstr_plural.values())):
             passed["messages that are not translated"] += 1
         else:
-            yield from (_unit(codes, *pair) for pair in _pairs(entry, which, passed))
+            for texts in _pairs(entry, which, passed):
+                yield Unit(None, [(code, " ".join(text.split())) for code, text in zip(codes, texts, strict=True)])
 
 
-def _unit(codes: tuple[str, str], original: str, translation: str) -> Unit:
-    return Unit(None, [(codes[0], " ".join(original.split())), (codes[1], " ".join(translation.split()))])
-
-
-def _pairs(entry: Any, which: tuple[int, int], passed: Counter[str]) -> Iterator[tuple[str, str]]:
+def _pairs(entry: Any, which: tuple[int, int], passed: Counter[str]) -> list[tuple[str, str]]:
     if not entry.msgid_plural:
-        yield entry.msgid, entry.msgstr
-        return
+        return [(entry.msgid, entry.msgstr)]
     one, many = which
     forms = entry.msgstr_plural
-    pairs = [(entry.msgid_plural, forms.get(many, ""))]
-    if one != many:
-        pairs.insert(0, (entry.msgid, forms.get(one, "")))
     if others := sum(1 for place, form in forms.items() if form and place not in which):
         passed["other plural forms"] += others
-    yield from pairs
+    singular = [(entry.msgid, forms.get(one, ""))] if one != many else []
+    return [*singular, (entry.msgid_plural, forms.get(many, ""))]
 
 
 def _forms(path: Path, rule: str) -> tuple[int, int]:
