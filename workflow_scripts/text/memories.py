@@ -134,16 +134,16 @@ _ONE_SIDE = ("mteval", "srcset", "refset", "tstset", "doc")
 def _tmx_units(units: Iterable[Element]) -> Iterator[Unit]:
     for unit in units:
         variants = unit.iter("tuv")
-        yield Unit(None, [(variant.get("lang", ""), " ".join(" ".join(map(_plain, variant.iter("seg"))).split())) for variant in variants])
+        yield Unit(None, [(variant.get("lang", ""), " ".join(filter(None, map(_text, variant.iter("seg"))))) for variant in variants])
 
 
 # what stands in these elements is markup of the document that was translated
 _MARKUP = ("bpt", "ept", "it", "ph", "ut")
 
 
-def _plain(element: Element) -> str:
-    """The text of a segment without the markup in it."""
-    return "".join(_parts(element))
+def _text(element: Element | None) -> str:
+    """The text of a segment without the markup in it, with single blanks."""
+    return "" if element is None else " ".join("".join(_parts(element)).split())
 
 
 def _parts(element: Element) -> Iterator[str]:
@@ -193,10 +193,6 @@ def _marked(element: Element | None) -> dict[str, str]:
     """The sentences of a text that a program has cut into marked ones."""
     marks = [] if element is None else [mark for mark in element.iter("mrk") if mark.get("mtype") == "seg"]
     return {mark.get("mid", ""): _text(mark) for mark in marks}
-
-
-def _text(element: Element | None) -> str:
-    return "" if element is None else " ".join(_plain(element).split())
 
 
 def _wmt_units(
