@@ -59,8 +59,8 @@ if args.supervised or args.semi_supervised:
     pairs = [line.split() for line in open(args.supervised or args.semi_supervised, encoding="utf-8")]
 else:
     pairs = [(w, w) for w in source if w in target and (not args.init_numerals or re.fullmatch("[0-9]+", w))]
-told = pathlib.Path(__file__).with_name("calls.jsonl")
-with open(told, "a") as file:
+calls = pathlib.Path(__file__).with_name("calls.jsonl")
+with open(calls, "a") as file:
     print(json.dumps(vars(args) | {"pairs": len(pairs)}), file=file)
 if args.unsupervised and (pathlib.Path(__file__).with_name("wrong")).exists():
     pairs = [(w, target[-1 - i]) for i, w in enumerate(source[:300])]
@@ -173,7 +173,7 @@ def test_a_bad_solution_is_followed_by_restarts_and_fallbacks(tmp_path, vectors,
         ),
     ],
 )
-def test_a_failing_vecmap_is_told(tmp_path, vectors, clone, program, message):
+def test_a_failing_vecmap_is_an_error(tmp_path, vectors, clone, program, message):
     (clone / "map_embeddings.py").write_text(program)
     with pytest.raises(InputError) as error:
         mapped(tmp_path, vectors, clone)

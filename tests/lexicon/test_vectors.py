@@ -93,19 +93,19 @@ def test_bad_files_name_the_line(tmp_path, text, message):
         (b"\xba\x16O/\x0c", r"is a model of fastText, .*name its vectors as text, which end in \.vec"),
     ],
 )
-def test_bad_binary_files_are_told(tmp_path, content, message):
+def test_bad_binary_files_are_refused(tmp_path, content, message):
     (tmp_path / "bad.bin").write_bytes(content)
     with pytest.raises(InputError, match=message):
         read_vectors(tmp_path / "bad.bin")
 
 
-def test_binary_files_that_are_packed_are_told(tmp_path):
+def test_binary_files_that_are_packed_are_refused(tmp_path):
     (tmp_path / "v.bin.gz").write_bytes(gzip.compress(b"1 2\na \0\0\x80\x3f\0\0\x80\x3f"))
     with pytest.raises(InputError, match=r"v\.bin\.gz: binary vectors are read unpacked; unpack the file, and name v\.bin"):
         read_vectors(tmp_path / "v.bin.gz")
 
 
-def test_a_missing_file_is_told(tmp_path):
+def test_a_missing_file_is_an_error(tmp_path):
     for name in ("x.vec", "x.bin"):
         with pytest.raises(InputError, match=f"{name}: no such file"):
             read_vectors(tmp_path / name)

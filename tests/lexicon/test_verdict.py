@@ -1,4 +1,4 @@
-"""Good mappings are told from useless ones, without a gold lexicon."""
+"""Good mappings are separated from useless ones, without a gold lexicon."""
 
 import dataclasses
 

@@ -61,7 +61,7 @@ def test_words_are_chosen_as_step_by_step_in_python():
 
 
 def test_span_lengths_follow_the_poisson_distribution():
-    # a budget far larger than any span: gaps between spans are then told from the positions
+    # a budget far larger than any span: positions then show the gaps between spans
     runs = Counter(sum(1 for a, b in itertools.pairwise(hit) if b == a + 1) > 0 for hit in hits_of([1] * 400, Noise(rate=0.01), 1500))
     assert runs[True] > 3 * runs[False]
 

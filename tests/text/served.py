@@ -12,7 +12,7 @@ COMMIT = "c" * 40
 
 
 class Server(ThreadingHTTPServer):
-    """Serves `files` by path, counts requests, and fails as it is told to."""
+    """Serves `files` by path, counts requests, and fails as often as a test wants."""
 
     def __init__(self):
         super().__init__(("127.0.0.1", 0), Handler)

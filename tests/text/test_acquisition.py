@@ -179,7 +179,7 @@ def test_the_manual_from_a_debian_mirror(server, tmp_path, monkeypatch):
     assert len(list(read_lines(acquired(tmp_path, data)))) == 2
 
 
-def test_what_debian_does_not_have_is_told(server, tmp_path):
+def test_what_debian_does_not_have_is_an_error(server, tmp_path):
     server.files["/dists/bookworm/main/binary-all/Packages.xz"] = lzma.compress(
         b"Package: other\n\nPackage: libreoffice-help-nl\n\nPackage: libreoffice-help-en-us\n"
     )
@@ -190,7 +190,7 @@ def test_what_debian_does_not_have_is_told(server, tmp_path):
 
 
 @pytest.mark.parametrize("suffix, magic", [("xz", b"\xfd7zXZ\0"), ("zst", b"\x28\xb5\x2f\xfd"), ("gz", b"\x1f\x8b")])
-def test_a_broken_debian_package_is_told(tmp_path, suffix, magic):
+def test_a_broken_debian_package_is_an_error(tmp_path, suffix, magic):
     package = tmp_path / "help.deb"
     package.write_bytes(debian_archive(f"data.tar.{suffix}", magic + b"odd" * 50))
     with pytest.raises(InputError, match=r"help\.deb: cannot be read as a Debian package"):
@@ -214,8 +214,8 @@ def test_a_dataset_of_the_hub(server, tmp_path):
     parquet.write_table(table.replace_schema_metadata({"huggingface": json.dumps(about)}), packed)
     name = "de/validation/0000.parquet"
     api, files = "/api/datasets/tiny/xnli", "/datasets/tiny/xnli/resolve"
-    told = {"id": "tiny/xnli", "sha": COMMIT, "siblings": [{"rfilename": name}, {"rfilename": "de/test/0000.parquet"}]}
-    server.files[f"{api}/revision/refs%2Fconvert%2Fparquet"] = json.dumps(told).encode()
+    listing = {"id": "tiny/xnli", "sha": COMMIT, "siblings": [{"rfilename": name}, {"rfilename": "de/test/0000.parquet"}]}
+    server.files[f"{api}/revision/refs%2Fconvert%2Fparquet"] = json.dumps(listing).encode()
     listed = [{"type": "file", "path": name, "oid": "e" * 40, "size": len(packed.getvalue())}]
     server.files[f"{api}/tree/{COMMIT}?recursive=true&expand=false"] = json.dumps(listed).encode()
     server.files[f"{files}/{COMMIT}/{name}"] = packed.getvalue()

@@ -93,7 +93,7 @@ def test_of_plural_forms_those_of_one_and_of_most_numbers_are_read(tmp_path, cod
         (GERMAN, "has no text that is read; give another file"),
     ],
 )
-def test_what_is_wrong_with_a_catalogue_is_told(tmp_path, content, said):
+def test_what_is_wrong_with_a_catalogue_is_an_error(tmp_path, content, said):
     with pytest.raises(InputError, match=said):
         read(tmp_path / "x.po", content)
 

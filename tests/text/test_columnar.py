@@ -49,7 +49,7 @@ def test_documents_lists_of_sentences_and_nulls(tmp_path):
         list(read_pairs(Source(file=str(tmp_path / "x.parquet")), ("de", "en")))
 
 
-def test_a_row_without_the_name_of_its_document_is_told(tmp_path):
+def test_a_row_without_the_name_of_its_document_is_an_error(tmp_path):
     with pytest.raises(InputError, match=r"x\.parquet, row 2: the column 'page' is null, which names no document"):
         read(tmp_path / "x.parquet", {"de": GERMAN[:2], "en": ENGLISH[:2], "page": ["p", None]}, columns={"document": "page"})
 
@@ -62,13 +62,13 @@ def test_a_row_without_the_name_of_its_document_is_told(tmp_path):
         ({"de": "id", "en": "translation.en"}, r"row 1: 1 and '.*' are not both texts"),
     ],
 )
-def test_columns_that_are_not_there_are_told(tmp_path, columns, said):
+def test_columns_that_are_not_there_are_refused(tmp_path, columns, said):
     table = {"id": [1], "translation": [{"fr": "Un.", "en": "One."}]}
     with pytest.raises(InputError, match=said):
         read(tmp_path / "x.parquet", table, columns=columns)
 
 
-def test_files_that_are_none_are_told(tmp_path):
+def test_files_that_are_none_are_refused(tmp_path):
     for name, content, said in (
         ("x.parquet", b"no", r"x\.parquet: cannot be read as Parquet"),
         ("x.parquet.gz", b"no", r"Parquet is packed inside; unpack"),

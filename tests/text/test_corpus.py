@@ -125,7 +125,7 @@ def test_every_file_that_a_part_is_read_from_has_its_checksum(tmp_path):
     assert read_json(tmp_path / "corpus.json")["checksums"] == checksums(paths.values())
 
 
-def test_text_that_is_all_in_the_test_set_is_told_so(tmp_path):
+def test_text_that_is_all_in_the_test_set_is_an_error(tmp_path):
     rows = ["Ein Haus steht hier.\tHere is a house.", "Ein Baum steht hier.\tHere is a tree."]
     with pytest.raises(InputError, match="most are in the dev or test sets as well, so name other text"):
         clean(tmp_path, rows, others=["Here is a house.", "Here is a tree."])
@@ -212,7 +212,7 @@ def pages(sizes: list[int]) -> list[str]:
 
 
 @pytest.mark.parametrize("documents", [None, Documents("de", min_words=12)])
-def test_sentences_are_told_apart_in_chunks_as_one_by_one(documents):
+def test_sentences_are_found_in_chunks_as_one_by_one(documents):
     settings = manual(documents=documents)
     pairs = list(itertools.islice(read_pairs(settings.train, settings.languages, documents), 2000))
     found = are_running(pairs, settings)
@@ -240,14 +240,14 @@ def test_large_documents_are_held_out_only_when_nothing_else_is_left(tmp_path):
     assert sorted(set(assigned.values())) == ["dev", "pages"] and len(assigned) < 5
 
 
-def test_a_dev_set_that_stands_in_the_test_set_is_told(tmp_path):
+def test_a_dev_set_that_stands_in_the_test_set_is_an_error(tmp_path):
     files = {"de": str(write(tmp_path / "a.de", ["Das ist der Satz."])), "en": str(write(tmp_path / "a.en", ["This is the sentence."]))}
     settings = manual(dev=Source(files=files), test={"same": Source(files=files)})
     with pytest.raises(InputError, match="all sentences of 'dev' are in the test sets"):
         held_out(tmp_path / "d.de", tmp_path / "d.en", name="dev", settings=settings)
 
 
-def test_too_few_documents_are_told(tmp_path):
+def test_too_few_documents_are_refused(tmp_path):
     source = Source(file=str(write(tmp_path / "p.tsv", pages([120]))), columns={"document": 1, "de": 2, "en": 3})
     settings = Corpus(("de", "en"), source, Source(held_out=25), {"pages": Source(held_out=25)})
     with pytest.raises(InputError, match="too few documents to hold out 25 running sentences for 'dev'"):

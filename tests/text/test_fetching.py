@@ -42,7 +42,7 @@ def test_a_wrong_checksum_is_refused(server, tmp_path):
     assert not list((tmp_path / "out").iterdir()) and not list((tmp_path / "cache").rglob("words.txt*"))
 
 
-def test_a_web_page_in_place_of_the_file_is_told(server, tmp_path):
+def test_a_web_page_in_place_of_the_file_is_an_error(server, tmp_path):
     server.files["/big"] = b"\n<!DOCTYPE html><p>Virus scan warning"
     with pytest.raises(InputError, match="the server sent a web page"):
         acquired(tmp_path, Data(url=f"{server.url}/big", sha256="0" * 64))
@@ -57,7 +57,7 @@ def test_a_file_in_the_cache_that_was_changed_is_refused(server, tmp_path):
         acquired(tmp_path, data)
 
 
-def test_a_missing_checksum_is_told_and_costs_no_second_download(server, tmp_path):
+def test_a_missing_checksum_is_an_error_and_costs_no_second_download(server, tmp_path):
     server.files["/words.txt"] = content = b"dog Hund\n"
     data = Data(url=f"{server.url}/words.txt")
     with pytest.raises(InputError, match=f"add `sha256: {sha256(content)}`, in a block with `each`"):
@@ -197,7 +197,7 @@ def test_a_link_in_an_archive_is_not_followed(server, tmp_path):
         acquired(tmp_path, Data(url=f"{server.url}/bad.tgz", sha256=sha256(packed.getvalue()), member="passwords"))
 
 
-def test_what_is_no_archive_is_told(server, tmp_path):
+def test_what_is_no_archive_is_an_error(server, tmp_path):
     server.files["/bad.tgz"] = b"no archive"
     with pytest.raises(InputError, match="cannot be read as an archive"):
         acquired(tmp_path, Data(url=f"{server.url}/bad.tgz", sha256=sha256(b"no archive"), member="a"))

@@ -154,14 +154,14 @@ def test_parts_share_no_article_and_no_query(tmp_path):
         dev=LabelledSource(held_out=0.1),
         test={"en": LabelledSource(held_out=0.2), "de": LabelledSource(**source("de"), header=True, language="de", held_out=0.2)},
     )
-    tables, told = {}, {}
+    tables, reports = {}, {}
     for part in ("train", "dev", "test/en", "test/de"):
         path = tmp_path / part.replace("/", ".")
         main(path, path.with_suffix(".text"), path.with_suffix(".json"), part=part, settings=settings)
-        tables[part], told[part] = read_table(path, settings.labels), read_json(path.with_suffix(".json"))
+        tables[part], reports[part] = read_table(path, settings.labels), read_json(path.with_suffix(".json"))
         queries = [e.query for e in tables[part]]
-        assert told[part]["queries"] == len(set(queries)) == told[part]["labels"]["2"]
-        assert len(told[part]["checksums"]) == 3
+        assert reports[part]["queries"] == len(set(queries)) == reports[part]["labels"]["2"]
+        assert len(reports[part]["checksums"]) == 3
     assert [e.query for e in tables["test/en"] if e.label == "2"] == [e.query for e in tables["test/de"] if e.label == "2"]
     sentences = {part: {e.pair for e in table} for part, table in tables.items()}
     assert not sentences["train"] & sentences["test/en"] and not sentences["dev"] & sentences["test/en"]

@@ -59,7 +59,7 @@ def test_patterns_of_files_mean_what_they_meant_when_they_were_downloaded(tmp_pa
         download_dataset(HuggingFace("o/n", files=["/data/*.jsonl"]), tmp_path / "out.jsonl")
 
 
-def test_a_cache_that_cannot_be_written_to_is_told_with_its_variable(tmp_path, monkeypatch):
+def test_a_cache_that_cannot_be_written_to_is_an_error_that_names_its_variable(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HOME", str(tmp_path))
 
     def refused(*_, **__):

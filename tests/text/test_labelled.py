@@ -211,7 +211,7 @@ def test_what_dev_or_a_test_set_has_is_not_trained_on(tmp_path):
     assert read_json(tmp_path / "train.json")["removed"] == {"equals dev or test": 2}
 
 
-def test_texts_of_nothing_but_signs_are_told_apart(tmp_path):
+def test_texts_of_nothing_but_signs_are_different_texts(tmp_path):
     for name, rows in (
         ("train", "👍\t...\tyes\n😀\t!\tyes\n👎👎\t?\tno\n"),
         ("dev", "😀\t!\tno\nfour\tfive\tyes\n"),

@@ -63,7 +63,7 @@ def test_documents_of_two_files_are_joined_by_their_ids(tmp_path):
     assert [(p.b, p.a) for p in read_pairs(source, ("en", "zh"), Documents(language="zh"))] == [("第1。", "no 1"), ("第3。", "no 3")]
 
 
-def test_summaries_without_an_article_are_told(tmp_path):
+def test_summaries_without_an_article_are_refused(tmp_path):
     source = lcsts(tmp_path, (1, 2), (7, 2))
     there = f"{tmp_path}/sum.txt: 1 of its 2 documents have an id that no document of {tmp_path}/text.txt has, such as '7'; name the file"
     with pytest.raises(InputError, match=f"^{re.escape(there)} that has them, or set documents.empty: remove$"):
@@ -91,7 +91,7 @@ def test_sentences_of_a_long_summary_are_in_the_order_of_their_numbers(tmp_path)
         ("<doc>\n<A>\na\n</A>\n</doc>\n", "line 1: the id '' is empty"),
     ],
 )
-def test_documents_that_cannot_be_told_apart_are_refused(tmp_path, text, said):
+def test_documents_that_have_no_id_of_their_own_are_refused(tmp_path, text, said):
     (tmp_path / "a.txt").write_text("<doc id=1>\n<B>\nb\n</B>\n</doc>\n")
     (tmp_path / "b.txt").write_text(text)
     source = Source(files={"zh": str(tmp_path / "a.txt"), "en": str(tmp_path / "b.txt")}, format="ncls", columns={"zh": "B", "en": "A"})

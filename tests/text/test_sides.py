@@ -48,7 +48,7 @@ def test_sides_are_read_with_their_documents(tmp_path, name, make, documents):
     assert [(pair.a, pair.b) for pair in pairs] == list(zip(SIDES["de"], SIDES["en"], strict=True))
 
 
-def test_sides_of_different_length_are_told(tmp_path):
+def test_sides_of_different_length_are_refused(tmp_path):
     source = written(tmp_path, "x.{}.sgm", sgml)
     Path(source.files["en"]).write_text(sgml(SIDES["en"][:3]))
     with pytest.raises(InputError, match=r"x\.en\.sgm ends after line 3.*x\.de\.sgm goes on at line 4"):

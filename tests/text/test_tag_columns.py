@@ -45,12 +45,12 @@ def test_the_advice_for_numbered_words_leads_to_the_right_words(columns):
     """The columns of Universal NER as published: number, word, tag, tag of another annotator, annotator."""
     with pytest.raises(InputError, match=r"uner\.iob2, line 4: the words are only numbers \('1', …\); in column 3 most tags are known"):
         read(UNER, columns=columns)
-    told = advised(UNER, columns=columns)
-    assert told == {"columns": {"word": 2, "tag": 3}}
+    advice = advised(UNER, columns=columns)
+    assert advice == {"columns": {"word": 2, "tag": 3}}
     with pytest.raises(InputError, match=r"uner\.iob2, line 22: the tag 'B-OTH' of the word 'Lichterfest' is none of O, B-PER"):
-        read(UNER, **told)
-    named = advised(UNER, **told)["label_names"]
-    assert named == WITHOUT_OTHERS and read(UNER, names=named, **told) == list(zip(WORDS, TAGS, strict=True))
+        read(UNER, **advice)
+    named = advised(UNER, **advice)["label_names"]
+    assert named == WITHOUT_OTHERS and read(UNER, names=named, **advice) == list(zip(WORDS, TAGS, strict=True))
 
 
 def test_numbered_words_by_the_settings_of_a_source():
@@ -98,14 +98,14 @@ def test_columns_of_conllu_by_name(tmp_path, columns, names, choices, words, tag
 
 @pytest.mark.parametrize("columns", [{"tag": "MISC"}, {"word": "FORM", "tag": 10}])
 def test_the_advice_for_a_column_of_features_reads_it(tmp_path, columns):
-    told = advised(tmp_path / "x.conllu", text=MISC, columns=columns)
-    assert told == {"columns": {**columns, "tag": f"{columns['tag']}.NER"}}
-    named = advised(tmp_path / "x.conllu", **told)["label_names"]
-    assert read(tmp_path / "x.conllu", names=named, **told) == [("Anna zu dem", "B-PER O O")]
+    advice = advised(tmp_path / "x.conllu", text=MISC, columns=columns)
+    assert advice == {"columns": {**columns, "tag": f"{columns['tag']}.NER"}}
+    named = advised(tmp_path / "x.conllu", **advice)["label_names"]
+    assert read(tmp_path / "x.conllu", names=named, **advice) == [("Anna zu dem", "B-PER O O")]
 
 
 @pytest.mark.parametrize(
-    "text, told, words",
+    "text, advice, words",
     [
         # CoNLL-2003: word, part of speech, chunk, entity
         ("-DOCSTART- -X- -X- O\n\nAnna NNP B-NP B-PER\nlacht VBZ B-VP O\n\nLinz NNP B-NP B-LOC\n", {"tag": 4}, "Anna lacht"),
@@ -115,9 +115,9 @@ def test_the_advice_for_a_column_of_features_reads_it(tmp_path, columns):
         ("B-PER Anna\nO lacht\n", {"word": 2, "tag": 1}, "Anna lacht"),
     ],
 )
-def test_advice_reads_the_file_right(tmp_path, text, told, words):
-    assert advised(tmp_path / "x", text=text) == {"columns": told}
-    assert read(tmp_path / "x", columns=told)[0] == (words, "B-PER O")
+def test_advice_reads_the_file_right(tmp_path, text, advice, words):
+    assert advised(tmp_path / "x", text=text) == {"columns": advice}
+    assert read(tmp_path / "x", columns=advice)[0] == (words, "B-PER O")
 
 
 @pytest.mark.parametrize(

@@ -70,7 +70,7 @@ def test_sentences_whose_words_were_taken_away_are_left_out_and_counted(tmp_path
     assert changed == {"sentence without its words left out": 1}
 
 
-def test_what_is_no_treebank_is_told(tmp_path):
+def test_what_is_no_treebank_is_an_error(tmp_path):
     with pytest.raises(InputError, match=r"x\.conllu, line 2: 3 column\(s\), but 4 are needed"):
         read(tmp_path / "x.conllu", "# x\n1\tThe\tthe\n")
     heads = "1-2\tdu\t_\t_\t_\t_\t_\n1\tde\t_\tADP\t_\t_\t_\n2\tle\t_\tDET\t_\t_\t_\n"

@@ -1,6 +1,6 @@
 """identification: are the two sides of a parallel text in the languages that the configuration says, swapped, or in a third language?
 
-Languages that share no script are told apart by their letters, others by langid.py (Lui and Baldwin 2012).
+Letters separate languages that share no script, others are identified by langid.py (Lui and Baldwin 2012).
 """
 
 import functools

@@ -1,6 +1,6 @@
 """targets: readers of texts with target texts, for generation: passages with questions, articles with titles, openings with stories.
 
-Formats, told apart by file names and settings:
+Formats, which follow from file names and settings:
 
 - two files with a text and its target on the same line, as in XGLUE's QG and NTG (`targets`);
 - SQuAD's JSON, as in SQuAD, XQuAD, MLQA and TyDiQA-GoldP: a passage (or its sentence) with a marked answer, and the question;
