@@ -91,11 +91,12 @@ class Lookup(dict):
         """Candidates of words of the language `code` in the language `into`. `spellings` are those of both; without them words and
         candidates are in lower case, and `usual` has no word."""
         super().__init__()
-        self.code, self.into = code, into
+        self.code = code
         own, others = spellings or ({}, {})
         self.rows = [[], *([others.get(c, c) for c in row] for row in candidates.values())]
         self.usual = ["", *(own.get(word, word) if spellings else "" for word in candidates)]
         self.choices = np.array([len(row) for row in self.rows])
+        self.languages = [into] * len(self.rows)  # of each row of candidates
         self.folded = {word: number for number, word in enumerate(candidates, 1)}
 
     def __missing__(self, word: str) -> int:
@@ -108,10 +109,6 @@ class Lookup(dict):
         """The row number of each word (1 × words)."""
         return np.fromiter(map(self.__getitem__, surface), np.int64, len(surface))[None]
 
-    def language_of(self, row: int) -> str:
-        """Language of the candidates in a row."""
-        return self.into
-
 
 class Lookups:
     """Candidates in several languages, one of which is drawn for each sentence. The rows of all languages are concatenated."""
@@ -123,15 +120,11 @@ class Lookups:
         self.usual = [word for lookup in lookups for word in lookup.usual]
         self.choices = np.concatenate([lookup.choices for lookup in lookups])
         self.starts = np.cumsum([0, *(len(lookup.rows) for lookup in lookups[:-1])])
-        self.languages = [lookup.into for lookup in lookups for _ in lookup.rows]
+        self.languages = [language for lookup in lookups for language in lookup.languages]
 
     def numbers(self, surface: list[str]) -> np.ndarray:
         """The row number of each word in each language (languages × words)."""
         return np.concatenate([lookup.numbers(surface) + start for lookup, start in zip(self.lookups, self.starts, strict=True)])
-
-    def language_of(self, row: int) -> str:
-        """Language of the candidates in a row."""
-        return self.languages[row]
 
 
 def draw_language(numbers: np.ndarray, before: np.ndarray, seed: int, stream: int, first: int) -> np.ndarray:

@@ -144,7 +144,7 @@ def replaced_by_candidates(batch: Batch) -> list[str]:
     surface, lookup, hit = batch.surface, batch.lookup, batch.hits.words
     numbers = (array.tolist() for array in (hit, batch.rows[hit], batch.hits.picks, batch.begins[hit]))
     new = [
-        match_case(surface[word], lookup.rows[row][pick], lookup.language_of(row))
+        match_case(surface[word], lookup.rows[row][pick], lookup.languages[row])
         if begins or surface[word] != lookup.usual[row]
         else lookup.rows[row][pick]
         for word, row, pick, begins in zip(*numbers, strict=True)
