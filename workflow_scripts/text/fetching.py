@@ -155,6 +155,7 @@ def download(url: str, partial: Path) -> None:
 def _refused(error: requests.HTTPError) -> Unreachable:
     """The exception for what a server refuses; a busy one may have the file."""
     answer = error.response
+    assert answer is not None  # raise_for_status gives it
     is_final = answer.status_code < 500 and answer.status_code not in (408, 429)
     return (Absent if is_final else Unreachable)(f"the server says {answer.status_code} {answer.reason}")
 
