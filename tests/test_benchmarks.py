@@ -52,7 +52,7 @@ def test_updates_are_timed_in_each_variant(tmp_path, variant):
     for code, line in (("de", "Öffnen Sie die Datei.\n"), ("en", "Open the file.\n")):
         (tmp_path / f"train.{code}").write_text(line * 200, encoding="utf-8")
     said = update.case(str(small_model(tmp_path)), str(tmp_path / "train"), "de", "en", 10, 100, 1, variant)
-    assert said["speed"] > 0 and said["told"]["device"]
+    assert said["speed"] > 0 and said["setup"]["device"]
 
 
 def test_the_weights_of_a_model_are_counted(tmp_path):

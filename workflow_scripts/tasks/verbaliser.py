@@ -104,7 +104,8 @@ class Asked(NamedTuple):
 
 def write_asked(asked: Asked, folder: Path) -> None:
     """Write into a model's folder how it is asked."""
-    said = {**asked._asdict(), "verbaliser": asdict(asked.verbaliser)}
+    # "told", as models of earlier runs have it
+    said = {"labels": asked.labels, "told": asdict(asked.verbaliser), "shots": asked.shots, "max_length": asked.max_length}
     (folder / FILE).write_text(json.dumps(said, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
@@ -114,7 +115,7 @@ def asked_in(folder: Path) -> Asked | None:
         return None
     said = json.loads((folder / FILE).read_text(encoding="utf-8"))
     shots = [(prompt, words) for prompt, words in said["shots"]]
-    return Asked(said["labels"], Verbaliser(**said["verbaliser"]), shots, said["max_length"])
+    return Asked(said["labels"], Verbaliser(**said["told"]), shots, said["max_length"])
 
 
 # ---------------------------------------------------------------------------------------------
