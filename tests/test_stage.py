@@ -318,7 +318,7 @@ def test_each_of_several_processes_tells_its_own_error(rank, said):
     assert done.returncode == 1 and done.stderr.startswith(said) and done.stderr.endswith("error: a bad file\n")
 
 
-@pytest.mark.parametrize("stage", ["lexicon.mapping", "tasks.labelling"])
+@pytest.mark.parametrize("stage", ["lexicon.mapping", "evidence.word_accuracy"])
 def test_help_whose_reader_has_gone_ends_in_silence(stage):
     help_of = f"{sys.executable} -m workflow_scripts.{stage} --help"
     # the reader leaves at once, before the help is written

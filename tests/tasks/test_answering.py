@@ -15,7 +15,7 @@ from workflow_scripts.evidence.average import AVERAGE, Significance
 from workflow_scripts.models.offsets import defuse_in_place, pieces_in_place
 from workflow_scripts.models.span_head import best_spans
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.tasks import answering
+from workflow_scripts.tasks import head
 from workflow_scripts.tasks.answering import ANSWERING, Answering, first_sentence, reader_of, score
 from workflow_scripts.tasks.heads import load_token_head
 from workflow_scripts.tasks.passages import answers_lost, mark, pieces_of_span
@@ -62,7 +62,7 @@ PASSAGE = "The house </s> of  Straße № ５: “café”, <mask> ﬁve 黑豹�
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_pieces_stand_in_the_text_where_their_offsets_say(models, family):
-    tokenizer = answering.reader_of(models[family], Answering()).tokenizer
+    tokenizer = reader_of(models[family], Answering()).tokenizer
     (pieces,) = pieces_in_place(tokenizer, [PASSAGE])
     plain, origin = defuse_in_place(PASSAGE, set(tokenizer.all_special_tokens))
     assert pieces.ids == list(tokenizer(plain, add_special_tokens=False)["input_ids"])
@@ -184,10 +184,10 @@ def run(models, text, folder: Path, family: str, seed: int = 1, **changes) -> Pa
     files = {"train": (text / "train.tsv",), "dev": (text / "dev.tsv",)}
     made = {"model": folder / "model", "curve": folder / "curve.tsv", "report": folder / "training.json"}
     settings = ANSWERING.finetune_settings(language="en", epochs=2, answering=chosen)
-    answering.finetune(Job(models[family], **made, checkpoints=folder / "checkpoints", seed=seed), **files, settings=settings)
+    head.finetune(ANSWERING, Job(models[family], **made, checkpoints=folder / "checkpoints", seed=seed), **files, settings=settings)
     tables = (text / "en.tsv", text / "de.tsv")
     named = {"testsets": ("en", "de"), "languages": ("en", "de")}
-    answering.predict(folder / "model", tables, folder / "predictions", **named, settings=chosen)
+    head.predict(ANSWERING, folder / "model", tables, folder / "predictions", **named, settings=chosen)
     return folder
 
 
@@ -254,7 +254,7 @@ def test_comparison_of_arms(text, tmp_path):
             (tmp_path / arm / f"{name}.hyp").write_text("".join(f"{line}\n" for line in lines))
     chosen = {"names": ("base", "better"), "testsets": ("en", "de"), "languages": ("en", "de"), "seeds": (1,)}
     files = (tmp_path / "base", tmp_path / "better"), (text / "en.tsv", text / "de.tsv"), tmp_path / "x.json"
-    answering.compare_arms(*files, **chosen, settings=Significance(samples=100))
+    head.compare_arms(ANSWERING, *files, **chosen, settings=Significance(samples=100))
     found = {(row["testset"], row["seed"]): row for row in read_json(tmp_path / "x.json")["pairs"]}
     assert set(found) == {(testset, seed) for testset in ("en", "de", AVERAGE) for seed in (1, None)}
     assert found[AVERAGE, 1]["difference"] == pytest.approx((found["en", 1]["difference"] + found["de", 1]["difference"]) / 2)
@@ -263,4 +263,4 @@ def test_comparison_of_arms(text, tmp_path):
     with pytest.raises(
         InputError, match=r"en\.hyp: has 1 lines with answers for \d+ questions; delete its folder and run the same command again"
     ):
-        answering.compare_arms(*files, **chosen)
+        head.compare_arms(ANSWERING, *files, **chosen)

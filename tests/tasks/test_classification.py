@@ -19,8 +19,8 @@ from workflow_scripts.noise.candidates import Lookup, Lookups
 from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.noise.span_noise import Noise
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.tasks import classification
-from workflow_scripts.tasks.classification import CLASSIFICATION, Classification, predict
+from workflow_scripts.tasks import head
+from workflow_scripts.tasks.classification import CLASSIFICATION, Classification
 from workflow_scripts.tasks.finetuning import Batches, some_of
 from workflow_scripts.tasks.heads import Reader, label_scores, load_text_head, summed_loss
 from workflow_scripts.tasks.switched import switched_examples
@@ -72,7 +72,7 @@ def finetune(tables: Path, start: Path, out: Path, **changes):
     outputs = [out / name for name in ("model", "curve.tsv", "training.json", "checkpoints")]
     switched = {name: changes.pop(name) for name in ("lexicons", "into") if name in changes}
     job = Job(start, *outputs, threads=1, **changes)
-    classification.finetune(job, train=(tables / "train.tsv",), dev=(tables / "dev.tsv",), settings=settings, **switched)
+    head.finetune(CLASSIFICATION, job, train=(tables / "train.tsv",), dev=(tables / "dev.tsv",), settings=settings, **switched)
     curve = [line.split("\t") for line in read_lines(out / "curve.tsv")]
     assert curve[0][-2:] == ["dev_loss", "dev_accuracy"] and any(float(row[-2]) and float(row[-1]) >= 0 for row in curve[1:] if row[-1])
     return load_file(out / "model" / "model.safetensors")
@@ -192,12 +192,12 @@ def test_a_model_learns_and_labels(models, tables, tmp_path, family):
     # labels are those of the same texts alone, whatever else is read with them
     both = (tables / "dev.tsv", tables / "train.tsv")
     told = {"testsets": ("other", "x"), "languages": ("en", "de"), "settings": Classification(**SETTINGS)}
-    predict(tmp_path / "model", both, tmp_path, threads=1, **told)
+    head.predict(CLASSIFICATION, tmp_path / "model", both, tmp_path, threads=1, **told)
     found = read_json(names[2])
     assert found["accuracy"] > 60 and found["examples"] == 100 and found["chance"] == 50
-    head, *rows = (line.split("\t") for line in read_lines(names[1]))
-    best = [head[np.argmax([float(cell) for cell in row])] for row in rows]
-    assert head == LABELS and np.mean([a == b for a, b in zip(best, read_lines(names[0]), strict=True)]) > 0.97
+    columns, *rows = (line.split("\t") for line in read_lines(names[1]))
+    best = [columns[np.argmax([float(cell) for cell in row])] for row in rows]
+    assert columns == LABELS and np.mean([a == b for a, b in zip(best, read_lines(names[0]), strict=True)]) > 0.97
 
 
 def test_killed_while_finetuning_it_ends_with_the_same_weights(models, tables, tmp_path):
@@ -210,8 +210,9 @@ def test_killed_while_finetuning_it_ends_with_the_same_weights(models, tables, t
     line = [
         warm.python(),
         "-m",
-        "workflow_scripts.tasks.classification",
+        "workflow_scripts.tasks.head",
         "finetune",
+        *("--task", "classification"),
         *(str(x) for k, v in paths.items() for x in (f"--{k}", v)),
     ]
     line += ["--threads", "1", "--settings", json.dumps(plain)]
@@ -304,8 +305,13 @@ def test_arms_are_compared_by_test_set_and_on_average(tmp_path, test):
                 (folder / f"{testset}.hyp").write_text("".join(f"{x}\n" for x in np.where(rng.random(300) < share, truth, wrong)))
     names = {"names": ("base", "good", "same"), "testsets": ("de", "fr"), "languages": ("de", "fr"), "seeds": (1, 2)}
     systems = tuple(tmp_path / f"{arm}{seed}" for arm in names["names"] for seed in names["seeds"])
-    classification.compare_arms(
-        systems, (tmp_path / "de", tmp_path / "fr"), tmp_path / "p.json", **names, settings=Significance(test=test, samples=200)
+    head.compare_arms(
+        CLASSIFICATION,
+        systems,
+        (tmp_path / "de", tmp_path / "fr"),
+        tmp_path / "p.json",
+        **names,
+        settings=Significance(test=test, samples=200),
     )
     found = {(r["testset"], r["seed"], r["arm"], r["other"]): r for r in read_json(tmp_path / "p.json")["pairs"]}
     assert len(found) == 3 * 3 * 3
@@ -321,4 +327,4 @@ def test_labels_for_other_examples_are_refused(tmp_path):
     (tmp_path / "de.hyp").write_text("a\n")
     with pytest.raises(InputError, match=r"de\.hyp: has 1 lines with labels for 2 examples"):
         one = {"names": ("m",), "testsets": ("de",), "languages": ("de",), "seeds": (1,)}
-        classification.compare_arms((tmp_path,), (tmp_path / "x.tsv",), tmp_path / "p.json", **one)
+        head.compare_arms(CLASSIFICATION, (tmp_path,), (tmp_path / "x.tsv",), tmp_path / "p.json", **one)

@@ -17,7 +17,7 @@ from workflow_scripts.noise.candidates import Lookup, Lookups
 from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.noise.span_noise import Noise
 from workflow_scripts.stage import read_json
-from workflow_scripts.tasks import finetuning, head, labelling
+from workflow_scripts.tasks import finetuning, head
 from workflow_scripts.tasks.finetuning import Batches, FinetuneSettings, phase_settings
 from workflow_scripts.tasks.head_settings import HeadSettings
 from workflow_scripts.tasks.labelling import LABELLING, Labelling
@@ -88,7 +88,7 @@ def files(text: Path, model: Path, out: Path) -> dict:
 
 
 def finetune(settings: FinetuneSettings, start: Path, train: tuple[Path, ...], dev: tuple[Path, ...], lexicons=(), into=(), **made) -> None:
-    labelling.finetune(Job(start, **made), train=train, dev=dev, lexicons=lexicons, into=into, settings=settings)
+    head.finetune(LABELLING, Job(start, **made), train=train, dev=dev, lexicons=lexicons, into=into, settings=settings)
 
 
 def told(epochs: int = 1, **changes) -> FinetuneSettings:
@@ -187,7 +187,7 @@ def test_a_model_reads_as_the_chosen_point_was_finetuned(text, tmp_path):
     (tmp_path / "choice.json").write_text(json.dumps({"seed": 1, "phases": {"finetune": chosen}}))
     for name, given in (("itself", {"settings": Labelling(parts="encoder")}), ("chosen by grid", {"choice": tmp_path / "choice.json"})):
         model, test = tmp_path / "chosen/model", (text / "dev.tsv",)
-        labelling.predict(model, test, tmp_path / name, testsets=("en",), languages=("en",), train=text / "train.tsv", **given)
+        head.predict(LABELLING, model, test, tmp_path / name, testsets=("en",), languages=("en",), train=text / "train.tsv", **given)
     one, other = ((tmp_path / name / "en.hyp").read_bytes() for name in ("itself", "chosen by grid"))
     assert one == other
 
@@ -223,7 +223,7 @@ def test_two_processes_agree_with_one(text, model, tmp_path, parts):
         model = small_model(tmp_path / "mbart")
     finetune(told(**still), **files(text, model, tmp_path / "one"))
     finetune(told(**{**still, "learning_rate": 1e-12}), **files(text, model, tmp_path / "start"))
-    line = [sys.executable, *TORCHRUN, "workflow_scripts.tasks.labelling", "finetune"]
+    line = [sys.executable, *TORCHRUN, "workflow_scripts.tasks.head", "finetune", "--task", "labelling"]
     for name, path in files(text, model, tmp_path / "two").items():
         line += [f"--{name}", *map(str, path if isinstance(path, tuple) else [path])]
     # each process makes its half of an update in two parts

@@ -16,7 +16,7 @@ from workflow_scripts.evidence import tag_scores
 from workflow_scripts.evidence.average import AVERAGE, Significance
 from workflow_scripts.run import config
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.tasks import labelling
+from workflow_scripts.tasks import head
 from workflow_scripts.tasks.heads import load_token_head
 from workflow_scripts.tasks.labelling import LABELLING, Labelling, WordReader, tags_of_sentences, word_scores
 from workflow_scripts.text.examples import Example, read_table
@@ -136,8 +136,9 @@ def run(models, text, folder: Path, family: str, seed: int = 1, **changes) -> Pa
     )
     files = {"train": (text / "train.tsv",), "dev": (text / "dev.tsv",)}
     made = {"model": folder / "model", "curve": folder / "curve.tsv", "report": folder / "training.json"}
-    labelling.finetune(Job(models[family], **made, checkpoints=folder / "checkpoints", seed=seed), **files, settings=settings)
-    labelling.predict(
+    head.finetune(LABELLING, Job(models[family], **made, checkpoints=folder / "checkpoints", seed=seed), **files, settings=settings)
+    head.predict(
+        LABELLING,
         folder / "model",
         (text / "en.tsv", text / "de.tsv"),
         folder / "predictions",
@@ -193,7 +194,8 @@ def test_comparison_of_arms(text, tmp_path):
     names = {"names": ("base", "better"), "testsets": ("en", "de"), "languages": ("en", "de"), "seeds": (1,)}
     tables = (text / "en.tsv", text / "de.tsv")
     for metric in ("accuracy", "f1"):
-        labelling.compare_arms(
+        head.compare_arms(
+            LABELLING,
             (tmp_path / "base", tmp_path / "better"),
             tables,
             tmp_path / "x.json",
@@ -207,15 +209,21 @@ def test_comparison_of_arms(text, tmp_path):
         assert 0 < found["de", 1]["low"] < found["de", 1]["difference"] < found["de", 1]["high"] and found["de", 1]["p"] < 0.05
     (tmp_path / "base/en.hyp").write_text("X\n" * len(truth["en"]))
     with pytest.raises(InputError, match=r"en\.hyp: its lines do not have a tag for each word of the test set; delete its folder"):
-        labelling.compare_arms((tmp_path / "base", tmp_path / "better"), tables, tmp_path / "x.json", **names, labels=("X",))
+        head.compare_arms(LABELLING, (tmp_path / "base", tmp_path / "better"), tables, tmp_path / "x.json", **names, labels=("X",))
 
 
 def test_a_tag_that_the_model_has_not_learnt_is_refused(models, text, tmp_path):
     folder = run(models, text, tmp_path, "xlm-roberta")
     (tmp_path / "x.tsv").write_text("FOO\tword\t\n")
     with pytest.raises(InputError, match=r"x\.tsv, line 1: the label 'FOO' is none of"):
-        labelling.predict(
-            folder / "model", (tmp_path / "x.tsv",), tmp_path / "y", testsets=("x",), languages=("en",), train=text / "train.tsv"
+        head.predict(
+            LABELLING,
+            folder / "model",
+            (tmp_path / "x.tsv",),
+            tmp_path / "y",
+            testsets=("x",),
+            languages=("en",),
+            train=text / "train.tsv",
         )
 
 
@@ -228,14 +236,15 @@ def test_named_entities_are_judged_by_f1(models, tmp_path):
         name = part.removeprefix("test/")
         main(tmp_path / f"{name}.tsv", tmp_path / name, tmp_path / f"{name}.json", part=part, settings=settings)
     outputs = [tmp_path / name for name in ("model", "curve.tsv", "report.json", "checkpoints")]
-    labelling.finetune(
+    head.finetune(
+        LABELLING,
         Job(models["xlm-roberta"], *outputs),
         train=(tmp_path / "train.tsv",),
         dev=(tmp_path / "dev.tsv",),
         settings=LABELLING.finetune_settings(language="en", labels=tags, epochs=1, labelling=Labelling(max_length=64, learning_rate=1e-3)),
     )
     chosen = {"testsets": ("en",), "languages": ("en",), "settings": Labelling()}
-    labelling.predict(tmp_path / "model", (tmp_path / "en.tsv",), tmp_path / "out", train=tmp_path / "train.tsv", **chosen)
+    head.predict(LABELLING, tmp_path / "model", (tmp_path / "en.tsv",), tmp_path / "out", train=tmp_path / "train.tsv", **chosen)
     scores = json.loads((tmp_path / "out/en.scores.json").read_text())
     assert (
         scores["metric"] == "f1"

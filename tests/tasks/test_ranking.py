@@ -14,8 +14,7 @@ from workflow_scripts.evidence import ranking_scores
 from workflow_scripts.evidence.average import AVERAGE, Significance
 from workflow_scripts.run.config import load
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.tasks import ranking
-from workflow_scripts.tasks.head import prepare
+from workflow_scripts.tasks import head
 from workflow_scripts.tasks.heads import Reader, label_scores
 from workflow_scripts.tasks.ranking import RANKING, Ranking, counts_of, document_scores, load_ranker, loss_of
 from workflow_scripts.text.examples import read_table
@@ -64,8 +63,9 @@ def finetuned(models, text, folder: Path, family: str, **changes) -> Path:
     )
     files = {"train": (text / "train.tsv",), "dev": (text / "dev.tsv",)}
     made = {"model": folder / "model", "curve": folder / "curve.tsv", "report": folder / "training.json"}
-    ranking.finetune(Job(models[family], **made, checkpoints=folder / "checkpoints"), **files, settings=settings)
-    ranking.predict(
+    head.finetune(RANKING, Job(models[family], **made, checkpoints=folder / "checkpoints"), **files, settings=settings)
+    head.predict(
+        RANKING,
         folder / "model",
         (text / "en.tsv", text / "de.tsv"),
         folder / "predictions",
@@ -139,7 +139,7 @@ def test_the_error_of_a_regression_is_that_of_the_grades():
 def test_scores_that_are_no_numbers_are_a_loss_that_stops_the_training(models, text, tmp_path):
     settings = RANKING.finetune_settings(language="en", grades=GRADES, epochs=1, ranking=Ranking(max_length=48, examples=8))
     job = Job(models["bert"], tmp_path / "model", tmp_path / "curve.tsv", tmp_path / "training.json", checkpoints=tmp_path / "checkpoints")
-    made = prepare(RANKING, job, (text / "train.tsv",), (text / "dev.tsv",), settings)
+    made = head.prepare(RANKING, job, (text / "train.tsv",), (text / "dev.tsv",), settings)
     torch.nn.init.constant_(next(made.network.parameters()), math.nan)
     assert math.isnan(made.look()["eval_loss"])
 
@@ -160,7 +160,7 @@ def test_comparison_of_arms(text, tmp_path):
         "seeds": (1,),
         "settings": Significance(samples=50),
     }
-    ranking.compare_arms(folders, files, tmp_path / "x.json", **names, head='{"metric": "mrr", "relevant": 2.0}')
+    head.compare_arms(RANKING, folders, files, tmp_path / "x.json", **names, head='{"metric": "mrr", "relevant": 2.0}')
     found = {(row["testset"], row["seed"]): row for row in read_json(tmp_path / "x.json")["pairs"]}
     assert set(found) == {(testset, seed) for testset in ("en", "de", AVERAGE) for seed in (1, None)}
     lengths = [sum(example.query == query for example in tables["en"]) for query in dict.fromkeys(e.query for e in tables["en"])]
@@ -168,7 +168,7 @@ def test_comparison_of_arms(text, tmp_path):
     for bad, said in (("1.0\n", "has 1 lines with grades for"), ("good\n" * len(tables["en"]), "could not convert string to float")):
         (tmp_path / "base/en.hyp").write_text(bad)
         with pytest.raises(InputError, match=said):
-            ranking.compare_arms(folders, files, tmp_path / "x.json", **names)
+            head.compare_arms(RANKING, folders, files, tmp_path / "x.json", **names)
 
 
 def configuration(**changes):

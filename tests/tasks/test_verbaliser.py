@@ -11,7 +11,8 @@ from workflow_scripts.models.likelihood import log_probabilities
 from workflow_scripts.models.networks import load_network
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.tasks.classification import CLASSIFICATION, Classification, finetune, predict
+from workflow_scripts.tasks.classification import CLASSIFICATION, Classification
+from workflow_scripts.tasks.head import finetune, predict
 from workflow_scripts.tasks.verbaliser import Asked, Verbaliser, asked_in, scored, ties, words_of
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.files import read_lines
@@ -39,9 +40,9 @@ def asked(model, out, told=None, **changes):
         language="en", labels=LABELS, epochs=1, classification=Classification(max_length=40), shots=changes.pop("shots", 0), verbaliser=told
     )
     job = Job(model, *(out / name for name in ("model", "curve.tsv", "training.json", "checkpoints")), **changes)
-    finetune(job, train=(out / "table.tsv",), dev=(out / "table.tsv",), settings=settings)
+    finetune(CLASSIFICATION, job, train=(out / "table.tsv",), dev=(out / "table.tsv",), settings=settings)
     two = {"testsets": ("en", "de"), "languages": ("en", "de"), "labels": tuple(LABELS)}
-    predict(out / "model", (out / "table.tsv",) * 2, out / "predictions", **two)
+    predict(CLASSIFICATION, out / "model", (out / "table.tsv",) * 2, out / "predictions", **two)
     return read_json(out / "training.json")
 
 

@@ -19,7 +19,8 @@ from workflow_scripts import registry
 from workflow_scripts.models.tokenisation import load_codec, word_starts
 from workflow_scripts.noise.masking import Masking
 from workflow_scripts.stage import InputError, checksums, read_json
-from workflow_scripts.tasks import classification
+from workflow_scripts.tasks import head
+from workflow_scripts.tasks.classification import CLASSIFICATION, Classification
 from workflow_scripts.training.backbone import Backbone
 from workflow_scripts.training.job import Job
 from workflow_scripts.training.pretraining import Text, objective_for
@@ -121,13 +122,20 @@ def test_a_small_xlmr_is_finetuned_to_classify(encoder, tmp_path):
     lines = (encoder / "mono.en").read_text().splitlines()[:60]
     for part, some in (("train", lines[:40]), ("dev", lines[40:])):
         (tmp_path / f"{part}.tsv").write_text("".join(f"{('odd', 'even')[len(line) % 2]}\t{line}\t\n" for line in some))
-    settings = classification.Classification(batch_size=8, learning_rate=1e-3, max_length=64)
+    settings = Classification(batch_size=8, learning_rate=1e-3, max_length=64)
     outputs = [tmp_path / name for name in ("model", "curve.tsv", "training.json", "checkpoints")]
-    told = classification.CLASSIFICATION.finetune_settings(language="en", labels=["odd", "even"], epochs=1, classification=settings)
+    told = CLASSIFICATION.finetune_settings(language="en", labels=["odd", "even"], epochs=1, classification=settings)
     job = Job(encoder / "out/model", *outputs, threads=1)
-    classification.finetune(job, train=(tmp_path / "train.tsv",), dev=(tmp_path / "dev.tsv",), settings=told)
-    classification.predict(
-        tmp_path / "model", (tmp_path / "dev.tsv",), tmp_path, testsets=("x",), languages=("en",), threads=1, settings=settings
+    head.finetune(CLASSIFICATION, job, train=(tmp_path / "train.tsv",), dev=(tmp_path / "dev.tsv",), settings=told)
+    head.predict(
+        CLASSIFICATION,
+        tmp_path / "model",
+        (tmp_path / "dev.tsv",),
+        tmp_path,
+        testsets=("x",),
+        languages=("en",),
+        threads=1,
+        settings=settings,
     )
     assert read_json(tmp_path / "x.scores.json")["examples"] == 20
     assert set((tmp_path / "x.hyp").read_text().split()) <= {"odd", "even"}

@@ -16,9 +16,7 @@ from workflow_scripts.evidence import answers
 from workflow_scripts.evidence.average import scores_beside
 from workflow_scripts.evidence.label_metric import score_label, score_title
 from workflow_scripts.number_types import AboveZero, Limits, Positive
-from workflow_scripts.stage import run
 from workflow_scripts.tasks.entry import Measure
-from workflow_scripts.tasks.head import commands
 from workflow_scripts.tasks.head_settings import HeadSettings
 from workflow_scripts.tasks.head_task import About, Answered, head_task
 from workflow_scripts.tasks.heads import Part, load_token_head
@@ -26,7 +24,6 @@ from workflow_scripts.tasks.passages import PassageReader, Window, answers_lost,
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.questions import Span, parse_lost, parse_spans, write_spans
 from workflow_scripts.text.words import sentences
-from workflow_scripts.training.launching import launch
 
 Metric = Literal["f1", "em", "f1_mlqa", "em_mlqa"]
 """F1 or exact match, as SQuAD or as MLQA counts it."""
@@ -179,9 +176,3 @@ ANSWERING = head_task(
     measure=measure,
     cut=True,
 )
-finetune, predict, compare_arms = commands(ANSWERING).values()
-
-
-if __name__ == "__main__":
-    launch("workflow_scripts.tasks.answering", "finetune")
-    run(commands(ANSWERING))

@@ -16,15 +16,12 @@ import torch
 
 from workflow_scripts.evidence import accuracy
 from workflow_scripts.evidence.label_metric import score_label, score_title
-from workflow_scripts.stage import run
 from workflow_scripts.tasks.entry import Measure
-from workflow_scripts.tasks.head import commands
 from workflow_scripts.tasks.head_settings import TextHeadSettings
 from workflow_scripts.tasks.head_task import About, Answered, head_task
 from workflow_scripts.tasks.heads import Part, Reader, load_text_head, logits_of
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.files import write_lines
-from workflow_scripts.training.launching import launch
 
 
 @dataclass
@@ -101,9 +98,3 @@ CLASSIFICATION = head_task(
     parts={"scores": ("Accuracy", "answers")},
     measure=measure,
 )
-finetune, predict, compare_arms = commands(CLASSIFICATION).values()
-
-
-if __name__ == "__main__":
-    launch("workflow_scripts.tasks.classification", "finetune")
-    run(commands(CLASSIFICATION))

@@ -8,8 +8,7 @@
 ``compare``
     tests of the arms' differences, on each test set and on average over them
 
-``python -m workflow_scripts.tasks.head finetune --task NAME …`` is that of any task; each of ours has a module that takes the same flags
-without ``--task``.
+``python -m workflow_scripts.tasks.head finetune --task NAME …`` is that of any task.
 """
 
 from __future__ import annotations

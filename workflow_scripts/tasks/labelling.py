@@ -26,15 +26,12 @@ from workflow_scripts.models.batches import Row, by_length, decoder_input, token
 from workflow_scripts.models.products import quick_products
 from workflow_scripts.models.templates import word_blank
 from workflow_scripts.number_types import AboveZero, Positive
-from workflow_scripts.stage import run
 from workflow_scripts.tasks.entry import Measure
-from workflow_scripts.tasks.head import commands
 from workflow_scripts.tasks.head_settings import HeadSettings
 from workflow_scripts.tasks.head_task import About, Answered, head_task
 from workflow_scripts.tasks.heads import Part, Reader, load_token_head
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.tagged import join_words, split_words
-from workflow_scripts.training.launching import launch
 
 
 @dataclass
@@ -269,9 +266,3 @@ LABELLING = head_task(
     measure=measure,
     cut=True,
 )
-finetune, predict, compare_arms = commands(LABELLING).values()
-
-
-if __name__ == "__main__":
-    launch("workflow_scripts.tasks.labelling", "finetune")
-    run(commands(LABELLING))

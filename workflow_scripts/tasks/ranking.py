@@ -24,15 +24,12 @@ from workflow_scripts.evidence import ranking_scores
 from workflow_scripts.evidence.average import scores_beside
 from workflow_scripts.evidence.label_metric import score_label
 from workflow_scripts.number_types import AboveZero, Positive
-from workflow_scripts.stage import run
 from workflow_scripts.tasks.entry import Measure
-from workflow_scripts.tasks.head import commands
 from workflow_scripts.tasks.head_settings import TextHeadSettings
 from workflow_scripts.tasks.head_task import About, Answered, head_task
 from workflow_scripts.tasks.heads import Part, Reader, load_text_head, logits_of, summed_loss
 from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.text.examples import Example
-from workflow_scripts.training.launching import launch
 
 
 @dataclass
@@ -193,9 +190,3 @@ RANKING = head_task(
     templates=("ranking",),
     measure=measure,
 )
-finetune, predict, compare_arms = commands(RANKING).values()
-
-
-if __name__ == "__main__":
-    launch("workflow_scripts.tasks.ranking", "finetune")
-    run(commands(RANKING))
