@@ -154,7 +154,7 @@ def test_the_best_span_is_the_best_of_all_spans_that_are_short_enough():
 def test_answers_do_not_depend_on_the_batch(models, text, family, parts):
     settings = Answering(parts=parts, max_length=64, stride=16, longest_answer=8)
     reader = reader_of(models[family], settings)
-    network = load_token_head(models[family], "answering", None, settings, seed=1)
+    network = load_token_head(models[family], "answering", [], settings, seed=1)
     table = read_table(text / "en.tsv")[:6]
     windows = reader.windows(table, "en")
     together, alone = (mark(network, reader, windows, 8, "float32", tokens) for tokens in (1000, 1))
@@ -167,13 +167,13 @@ def test_a_passage_without_a_piece_has_no_answer(models):
     settings = Answering(max_length=64)
     reader = reader_of(models["bert"], settings)
     windows = reader.windows([Example("0:1", "What?", "\u200e"), example("house", "The house.")], "en")
-    found = mark(load_token_head(models["bert"], "answering", None, settings, seed=1), reader, windows, 8, "float32")
+    found = mark(load_token_head(models["bert"], "answering", [], settings, seed=1), reader, windows, 8, "float32")
     assert found.spans[0] in ((0, 0), (0, 1)) and found.spans[1][1] > 0
 
 
 def test_the_saved_model_opens_with_transformers(models, tmp_path):
     for family in ("bert", "xlm-roberta", "mbart"):
-        network = load_token_head(models[family], "answering", None, Answering(), seed=1)
+        network = load_token_head(models[family], "answering", [], Answering(), seed=1)
         network.save_pretrained(tmp_path / family)
         _, told = AutoModelForQuestionAnswering.from_pretrained(tmp_path / family, output_loading_info=True)
         assert not told["missing_keys"] and not told["unexpected_keys"]

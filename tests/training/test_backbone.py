@@ -230,14 +230,14 @@ def test_an_arm_that_lost_its_decoder_makes_a_backbone_without_one(tmp_path):
 
 def test_an_arms_head_is_kept_where_it_is_asked_for_and_read_by_the_same_task(tmp_path):
     encoder = small_encoder(tmp_path, "xlm-roberta")
-    network = load_token_head(encoder, "answering", None, Answering(), seed=1)
+    network = load_token_head(encoder, "answering", [], Answering(), seed=1)
     save_model(network, load_codec(encoder).tokenizer, tmp_path / "head")
 
     def heads(**asked):
         settings = Backbone(kind="arm", from_="squad/finetune/seed1/finetune", **asked)
         report = run(tmp_path, settings, start=tmp_path / "head", encoder_will_do=True)
         assert report["family"] == "xlm-roberta"
-        found = load_token_head(tmp_path / "out/model", "answering", None, Answering(), seed=2)
+        found = load_token_head(tmp_path / "out/model", "answering", [], Answering(), seed=2)
         body = zip(found.base_model.parameters(), network.base_model.parameters(), strict=True)
         assert all(torch.equal(mine, theirs) for mine, theirs in body)
         names = [name for name, _ in network.named_parameters() if not name.startswith(network.base_model_prefix)]

@@ -151,9 +151,7 @@ ANSWERING = head_task(
     unit="question",
     head="answering",
     reader=reader_of,
-    network=lambda folder, labels, settings, seed, scratch: load_token_head(
-        folder, "answering", labels, settings, seed, scratch, new_head=labels is not None
-    ),
+    network=lambda folder, labels, *others: load_token_head(folder, "answering", labels, *others),
     predictions=predictions,
     counts=lambda examples, spans, code, about: counts_of(examples, spans, code),
     scores=answers.SCORES,

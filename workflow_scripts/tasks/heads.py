@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import torch
 
@@ -26,43 +26,28 @@ if TYPE_CHECKING:
 
 def load_text_head(folder: Path, labels: list[str] | None, settings: TextHeadSettings, seed: int, from_scratch: bool = False) -> Any:
     """The model in `folder` with a head for whole texts and `labels`, drawn from `seed` if it has none; without `labels`, with its own."""
+    drawn: dict[str, Any] = {"seed": seed, "labels": labels, "new_head": bool(labels), "from_scratch": from_scratch}
     chosen: dict[str, Any] = {"dropout": settings.dropout, "attention_dropout": settings.attention_dropout}
     form = family_of(folder)
     if form.causal:
         # the head reads the last piece that is no padding, by this setting, which many a published decoder lacks
         chosen["pad_token_id"] = load_codec(folder).pad
     if settings.parts == "both" or not form.decoder:
-        return load_network(folder, "classification", **chosen, seed=seed, labels=labels, new_head=bool(labels), from_scratch=from_scratch)
+        return load_network(folder, "classification", **chosen, **drawn)
     reads = "mean" if settings.reads == "mean" else "first" if form.row[0] == "tag" else "last"
-    chosen |= {"head_reads": reads, "decoder_layers": 0}
-    chosen |= {"labels": labels, "new_head": bool(labels)}
-    return load_network(folder, "encoder_classification", **chosen, seed=seed, from_scratch=from_scratch)
-
-
-class TokenHead(Protocol):
-    """Settings of a head that reads each token."""
-
-    dropout: float
-    attention_dropout: float
-    parts: Literal["both", "encoder"]
+    return load_network(folder, "encoder_classification", **chosen, head_reads=reads, decoder_layers=0, **drawn)
 
 
 def load_token_head(
-    folder: Path,
-    head: Literal["labelling", "answering"],
-    labels: list[str] | None,
-    settings: TokenHead,
-    seed: int,
-    from_scratch: bool = False,
-    new_head: bool = True,
+    folder: Path, head: Literal["labelling", "answering"], labels: list[str] | None, settings: Any, seed: int, from_scratch: bool = False
 ) -> Any:
     """The model in `folder` with a head that reads each token: one for tags, which are the `labels`, or one that marks answers.
 
-    It is drawn from `seed` if the model has none and it may be a `new_head`; without `labels`, the model's own is loaded.
+    It is drawn from `seed` if the model has none; without `labels` (None), the model's own is loaded.
     """
     chosen: dict[str, Any] = {"dropout": settings.dropout, "attention_dropout": settings.attention_dropout}
-    changes: dict[str, Any] = {"token_head": "encoder", "decoder_layers": 0} if settings.parts == "encoder" else {}
-    return load_network(folder, head, **chosen, seed=seed, labels=labels, new_head=new_head, from_scratch=from_scratch, **changes)
+    chosen |= {"token_head": "encoder", "decoder_layers": 0} if settings.parts == "encoder" else {}
+    return load_network(folder, head, **chosen, seed=seed, labels=labels, new_head=labels is not None, from_scratch=from_scratch)
 
 
 class Reader:

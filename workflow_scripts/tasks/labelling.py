@@ -249,9 +249,7 @@ LABELLING = head_task(
     head="labelling",
     baseline_learns=True,
     reader=lambda folder, settings, language: WordReader(folder, settings.max_length, settings.parts, language),
-    network=lambda folder, labels, settings, seed, scratch: load_token_head(
-        folder, "labelling", labels, settings, seed, scratch, new_head=labels is not None
-    ),
+    network=lambda folder, labels, *others: load_token_head(folder, "labelling", labels, *others),
     predictions=predictions,
     counts=counts,
     scores=tag_scores.SCORES,
