@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import torch
 
 from workflow_scripts.device import reading_in, without_gradients
-from workflow_scripts.models.batches import Row, by_length, decoder_input, tokens_at_once
+from workflow_scripts.models.batches import Row, by_length, collate, tokens_at_once
 from workflow_scripts.models.networks import load_network
 from workflow_scripts.models.products import quick_products
 from workflow_scripts.models.recognition import family_of, longest_row
@@ -65,6 +65,7 @@ class Reader:
         self.codec.fallback = language or getattr(config, "finetuned_language", "")
         self.tokenizer = self.codec.tokenizer
         self.is_encoder = not self.codec.form.decoder
+        self.has_decoder = not self.is_encoder
         self.has_types = self.is_encoder and getattr(config, "type_vocab_size", 1) > 1 and tells_texts_apart(self.tokenizer)
         self.max_length = min(max_length, longest_row(config))
 
@@ -101,16 +102,11 @@ class Reader:
 
     def collate(self, rows: list[Row]) -> dict[str, torch.Tensor]:
         """A batch: ids and mask (rows × longest), the decoder's ids if there is one, and the labels' numbers (−100 for none)."""
-        padded, pad = torch.nn.utils.rnn.pad_sequence, self.codec.pad
-        ids = padded([torch.tensor(row) for row, _ in rows], batch_first=True, padding_value=pad)
-        mask = padded([torch.ones(len(row), dtype=torch.long) for row, _ in rows], batch_first=True)
-        batch = {"input_ids": ids, "attention_mask": mask, "labels": torch.tensor([label for _, (label,) in rows])}
-        if not self.is_encoder:
-            decoder = [torch.tensor(decoder_input(row, self.codec.start)) for row, _ in rows]
-            batch["decoder_input_ids"] = padded(decoder, batch_first=True, padding_value=pad)
-        elif self.has_types:
-            ends = (ids == self.tokenizer.sep_token_id).long()
-            batch["token_type_ids"] = (ends.cumsum(dim=1) - ends).clamp(max=1) * mask
+        batch = collate([(ids, ids) for ids, _ in rows], self.codec.pad, self.has_decoder, self.codec.start)
+        batch["labels"] = torch.tensor([label for _, (label,) in rows])
+        if self.has_types:
+            ends = (batch["input_ids"] == self.tokenizer.sep_token_id).long()
+            batch["token_type_ids"] = (ends.cumsum(dim=1) - ends).clamp(max=1) * batch["attention_mask"]
         return batch
 
 
@@ -131,16 +127,26 @@ def part_of(reader: Any, examples: list[Example], code: str, labels: list[str]) 
     return Part(examples, code, windows, reader.rows(windows, code, labels))
 
 
+def head_outputs(
+    network: PreTrainedModel, reader: Reader, rows: Sequence[Row], precision: str, tokens: int | None = None
+) -> Iterator[tuple[list[int], torch.Tensor, torch.Tensor]]:
+    """Batches of rows of like length: their places, their labels and the head's output in float32; so many `tokens` are read at once."""
+    network.eval()
+    for chosen in by_length([len(ids) for ids, _ in rows], tokens or tokens_at_once(network.device)):
+        batch = {name: tensor.to(network.device) for name, tensor in reader.collate([rows[i] for i in chosen]).items()}
+        labels = batch.pop("labels")
+        with reading_in(precision, network.device):
+            logits = network(**batch).logits.float()
+        yield chosen, labels, logits
+
+
 @without_gradients
 @quick_products()
 def label_scores(network: PreTrainedModel, reader: Reader, rows: Sequence[Row], precision: str, tokens: int | None = None) -> torch.Tensor:
-    """The head's output for each row, in their order (rows × labels), in float32; so many `tokens` are read at once."""
-    network.eval()
+    """The head's output for each row, in their order (rows × labels); see `head_outputs`."""
     scores = torch.empty(len(rows), int(network.config.num_labels or 0))
-    for chosen in by_length([len(ids) for ids, _ in rows], tokens or tokens_at_once(network.device)):
-        tensors = {k: v.to(network.device) for k, v in reader.collate([rows[i] for i in chosen]).items() if k != "labels"}
-        with reading_in(precision, network.device):
-            scores[chosen] = network(**tensors).logits.float().cpu()
+    for chosen, _, logits in head_outputs(network, reader, rows, precision, tokens):
+        scores[chosen] = logits.cpu()
     return scores
 
 

@@ -18,18 +18,18 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from workflow_scripts.device import reading_in, without_gradients
+from workflow_scripts.device import without_gradients
 from workflow_scripts.evidence import tag_scores
 from workflow_scripts.evidence.average import scores_beside
 from workflow_scripts.evidence.label_metric import score_label, score_title
-from workflow_scripts.models.batches import Row, by_length, decoder_input, tokens_at_once
+from workflow_scripts.models.batches import Row, decoder_input
 from workflow_scripts.models.products import quick_products
 from workflow_scripts.models.templates import word_blank
 from workflow_scripts.number_types import AboveZero, Positive
 from workflow_scripts.tasks.entry import Measure
 from workflow_scripts.tasks.head_settings import HeadSettings
 from workflow_scripts.tasks.head_task import About, Answered, head_task
-from workflow_scripts.tasks.heads import Part, Reader, load_token_head
+from workflow_scripts.tasks.heads import Part, Reader, head_outputs, load_token_head
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.tagged import join_words, split_words
 
@@ -200,17 +200,10 @@ class WordReader(Reader):
 
         The decoder's ids are those of the encoder, rotated by one place, and so are the tags then.
         """
-        padded, pad = torch.nn.utils.rnn.pad_sequence, self.codec.pad
-        read = [torch.tensor(ids) for ids, _ in rows]
-        input_ids = padded(read, batch_first=True, padding_value=pad)
-        labels = torch.full_like(input_ids, -100)
-        for line, (_, tags) in zip(labels, rows, strict=True):
+        batch = super().collate([(ids, [-100]) for ids, _ in rows])
+        batch["labels"] = torch.full_like(batch["input_ids"], -100)
+        for line, (_, tags) in zip(batch["labels"], rows, strict=True):
             line[: len(tags)] = torch.tensor(decoder_input(tags) if self.has_decoder else tags)
-        mask = padded([torch.ones_like(ids) for ids in read], batch_first=True)
-        batch = {"input_ids": input_ids, "attention_mask": mask, "labels": labels}
-        if self.has_decoder:
-            decoder = [torch.tensor(decoder_input(ids, self.codec.start)) for ids, _ in rows]
-            batch["decoder_input_ids"] = padded(decoder, batch_first=True, padding_value=pad)
         return batch
 
 
@@ -226,16 +219,11 @@ def tags_of_sentences(windows: Sequence[Example], tags: Sequence[str]) -> list[l
 @without_gradients
 @quick_products()
 def word_scores(network, reader: WordReader, rows: Sequence[Row], precision: str, tokens: int | None = None) -> torch.Tensor:
-    """The head's output for each word of all rows, in their order (words × tags), in float32."""
-    network.eval()
+    """The head's output for each word of all rows, in their order (words × tags); see `head_outputs`."""
     found: list[torch.Tensor] = [torch.empty(0)] * len(rows)
-    for chosen in by_length([len(ids) for ids, _ in rows], tokens or tokens_at_once(network.device)):
-        batch = {name: tensor.to(network.device) for name, tensor in reader.collate([rows[i] for i in chosen]).items()}
-        wanted = batch.pop("labels") >= 0
-        with reading_in(precision, network.device):
-            logits = network(**batch).logits
-        for i, row, places in zip(chosen, logits, wanted, strict=True):
-            found[i] = row[places].float().cpu()
+    for chosen, labels, logits in head_outputs(network, reader, rows, precision, tokens):
+        for i, row, wanted in zip(chosen, logits, labels >= 0, strict=True):
+            found[i] = row[wanted].cpu()
     return torch.cat(found)
 
 

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
-from workflow_scripts.device import reading_in, without_gradients
-from workflow_scripts.models.batches import Row, by_length, tokens_at_once
+from workflow_scripts.device import without_gradients
+from workflow_scripts.models.batches import Row
 from workflow_scripts.models.offsets import Pieces, pieces_in_place
 from workflow_scripts.models.products import quick_products
-from workflow_scripts.tasks.heads import Reader
+from workflow_scripts.tasks.heads import Reader, head_outputs
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.questions import Span, parse_spans
 
@@ -113,8 +113,6 @@ class PassageReader(Reader):
         batch["places"] = torch.zeros_like(batch["input_ids"], dtype=torch.bool)
         for line, (_, marked) in zip(batch["places"], rows, strict=True):
             line[marked[2:] if len(marked) > 1 else [0]] = True
-        if not self.has_decoder:
-            batch.pop("decoder_input_ids", None)
         return batch
 
 
@@ -148,14 +146,9 @@ def mark(
     """
     from workflow_scripts.models.span_head import best_spans  # and networks, which the configuration does not need
 
-    network.eval()
     best: dict[int, tuple[float, Span]] = {}
     losses = [0.0] * len(windows)
-    for chosen in by_length([len(window.row[0]) for window in windows], tokens or tokens_at_once(network.device)):
-        batch = {name: tensor.to(network.device) for name, tensor in reader.collate([windows[i].row for i in chosen]).items()}
-        labels = batch.pop("labels")
-        with reading_in(precision, network.device):
-            logits = network(**batch).logits.float()
+    for chosen, labels, logits in head_outputs(network, reader, [window.row for window in windows], precision, tokens):
         loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none").view(-1, 2).mean(dim=1)
         nothing = torch.tensor([windows[i].row[1][2] for i in chosen], device=logits.device)
         logits[torch.arange(len(chosen), device=logits.device), :, nothing] = float("-inf")
