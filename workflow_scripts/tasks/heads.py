@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -160,3 +160,14 @@ def summed_loss(outputs: Any, labels: torch.Tensor, num_items_in_batch: torch.Te
     """Cross-entropy per label (of an example, or a word) of the whole update, so that small batches add up to it exactly."""
     loss = torch.nn.functional.cross_entropy(outputs.logits.float().flatten(0, -2), labels.flatten(), ignore_index=-100, reduction="sum")
     return loss / (num_items_in_batch if num_items_in_batch is not None else (labels != -100).sum())
+
+
+def summed_over_rows(loss: Callable[[torch.Tensor, torch.Tensor], torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """The loss per row of a whole update, by a `loss` of the outputs and labels of some rows (a number for each)."""
+
+    def of_update(outputs: Any, labels: torch.Tensor, num_items_in_batch: torch.Tensor | int | None = None) -> torch.Tensor:
+        real = labels != -100  # a row that only fills up a part of an update has no label
+        found = loss(outputs.logits.float()[real], labels[real]).sum()
+        return found / (num_items_in_batch if num_items_in_batch is not None else real.sum())
+
+    return of_update

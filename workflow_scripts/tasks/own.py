@@ -32,7 +32,7 @@ from workflow_scripts.evidence.label_metric import register_label_metric, score_
 from workflow_scripts.tasks.entry import Measure
 from workflow_scripts.tasks.head_settings import TextHeadSettings
 from workflow_scripts.tasks.head_task import About, Answered, head_task
-from workflow_scripts.tasks.heads import Part, Reader, load_text_head, logits_of
+from workflow_scripts.tasks.heads import Part, Reader, load_text_head, logits_of, summed_over_rows
 from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.text.examples import Example
 
@@ -133,14 +133,6 @@ def task(
     def losses(logits: Any, numbers: Any, about: About) -> Any:
         return call("loss", {"outputs": logits, "numbers": numbers, "labels": about.labels, "settings": about.settings})
 
-    def in_training(about: About) -> Callable[..., Any]:
-        def summed(outputs: Any, labels: Any, num_items_in_batch: Any = None) -> Any:
-            real = labels != -100  # a row that only fills up a part of an update has no label
-            found = losses(outputs.logits.float()[real], labels[real], about).sum()
-            return found / (num_items_in_batch if num_items_in_batch is not None else real.sum())
-
-        return summed
-
     def predictions(network: Any, reader: Any, parts: list[Part], precision: str, about: About) -> list[Answered]:
         import torch
 
@@ -214,7 +206,7 @@ def task(
         scores=scores,
         score=scored,
         leading=lambda settings, labels: metric,
-        loss=in_training,
+        loss=lambda about: summed_over_rows(lambda logits, numbers: losses(logits, numbers, about)),
         words={"learns": learns, "inputs": inputs, "outputs": outputs, "row": row},
         measure=measure,
         compared=lambda example, given: (kind(example.label), kind(str(given))),

@@ -27,7 +27,7 @@ from workflow_scripts.number_types import AboveZero, Positive
 from workflow_scripts.tasks.entry import Measure
 from workflow_scripts.tasks.head_settings import TextHeadSettings
 from workflow_scripts.tasks.head_task import About, Answered, head_task
-from workflow_scripts.tasks.heads import Part, Reader, load_text_head, logits_of, summed_loss
+from workflow_scripts.tasks.heads import Part, Reader, load_text_head, logits_of, summed_loss, summed_over_rows
 from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.text.examples import Example
 
@@ -135,13 +135,10 @@ def loss_of(grades: list[str], kind: str):
         return summed_loss
     values = torch.tensor([float(grade) for grade in grades])
 
-    def squared_error(outputs: Any, labels: torch.Tensor, num_items_in_batch: torch.Tensor | int | None = None) -> torch.Tensor:
-        real = labels.flatten() != -100  # a row that only fills up a part of an update has no label
-        wanted = values.to(labels.device)[labels.flatten()[real]]
-        loss = torch.nn.functional.mse_loss(outputs.logits.float().flatten()[real], wanted, reduction="sum")
-        return loss / (num_items_in_batch if num_items_in_batch is not None else real.sum())
+    def squared_error(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        return torch.nn.functional.mse_loss(logits.flatten(), values.to(labels.device)[labels], reduction="none")
 
-    return squared_error
+    return summed_over_rows(squared_error)
 
 
 def document_scores(logits: torch.Tensor, grades: Sequence[str]) -> torch.Tensor:
