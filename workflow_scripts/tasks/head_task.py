@@ -15,7 +15,7 @@ from workflow_scripts import registry
 from workflow_scripts.errors import InputError
 from workflow_scripts.evidence.average import Score, Significance
 from workflow_scripts.tasks import crosslingual
-from workflow_scripts.tasks.entry import Measure, Parts, Task, register_task
+from workflow_scripts.tasks.entry import Parts, Task, register_task
 from workflow_scripts.tasks.finetuning import FinetuneSettings, some_of
 from workflow_scripts.tasks.head_settings import HeadSettings
 from workflow_scripts.tasks.heads import Part, Reader, summed_loss
@@ -129,11 +129,8 @@ def head_task(
     settings: type[HeadSettings],
     *,
     about: str,
-    answers: Literal["labels", "tags", "spans", "scores"],
-    measure: Callable[[Any, Any], Measure],
     named: str = "labels",
     unit: str = "text",
-    more_settings: dict[str, tuple[Any, Any]] | None = None,
     more_problems: Callable[[Plan], Iterator[str]] = lambda plan: iter(()),
     parts: Parts | None = None,
     templates: tuple[str, ...] = (),
@@ -146,11 +143,8 @@ def head_task(
         name: What configurations call the task, and the key of its `settings` in an experiment, with _ for -.
         settings: The settings of finetuning.
         about: What the settings of an experiment are, a sentence or two.
-        answers: What a line of a file of answers is.
-        measure: See `Task`.
         named: See `Task`.
         unit: See `HeadTask`.
-        more_settings: Further settings of `finetune`: name → type and default.
         more_problems: Problems of an experiment besides those that any has.
         parts: Those of the report that differ from `PARTS`, or come after them.
         templates: Folders of templates that go before those of all such tasks.
@@ -165,9 +159,8 @@ def head_task(
         yield from more_problems(plan)
 
     fields: list[Any] = [(named, list[str])] if named else []
-    fields.append((key, settings, field(default_factory=settings)))
-    in_words = {"shots": (int | None, None), "verbaliser": (Verbaliser | None, None)} if asked else {}
-    others = [(each, kind, field(default=default)) for each, (kind, default) in {**(more_settings or {}), **in_words}.items()]
+    fields += [(key, settings, field(default_factory=settings))]
+    fields += [("shots", int | None, field(default=None)), ("verbaliser", Verbaliser | None, field(default=None))] if asked else []
     task: Any = Annotated[Literal[name], Field(description="Task of the experiment.")]
     tests: Any = Annotated[Significance, Field(description="Tests of significance.")]
     head: Any = Annotated[settings, Field(description="Settings of finetuning. The number of epochs stands in the arms.")]
@@ -189,13 +182,12 @@ def head_task(
     entry = HeadTask(
         name=name,
         settings=experiment,
-        finetune_settings=make_dataclass(f"{called}FinetuneSettings", [*fields, *others], bases=(FinetuneSettings,), kw_only=True),
+        finetune_settings=make_dataclass(f"{called}FinetuneSettings", fields, bases=(FinetuneSettings,), kw_only=True),
         key=key,
         finetuning=settings,
         named=named,
         unit=unit,
         asked=asked,
-        answers=answers,
         text="labelled",
         length="epochs",
         languages=crosslingual.languages,
@@ -210,7 +202,6 @@ def head_task(
         grid=key,
         parts={**PARTS, **(parts or {})},
         templates=(*templates, "classification"),
-        measure=measure,
         **more,
     )
     register_task(entry)
