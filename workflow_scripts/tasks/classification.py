@@ -19,7 +19,7 @@ from workflow_scripts.evidence.label_metric import score_label, score_title
 from workflow_scripts.tasks.entry import Measure
 from workflow_scripts.tasks.head_settings import TextHeadSettings
 from workflow_scripts.tasks.head_task import About, Answered, head_task
-from workflow_scripts.tasks.heads import Part, Reader, load_text_head, logits_of
+from workflow_scripts.tasks.heads import Part, load_text_head, logits_of
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.files import write_lines
 
@@ -86,7 +86,6 @@ CLASSIFICATION = head_task(
     about="Classification of texts, or pairs of texts: finetuned in one language, tested in others.",
     answers="labels",
     asked=True,
-    reader=lambda folder, settings, language: Reader(folder, settings.max_length, language),
     network=load_text_head,
     predictions=predictions,
     counts=counts,

@@ -66,8 +66,9 @@ class HeadTask(Task[Plan]):
     """Its head in the table of families: `classification`, which may read the encoder alone, `labelling` or `answering`."""
     cut: bool = False
     """Whether an example that is too long becomes several rows."""
-    reader: Callable[[Path, Any, str], Reader]
-    """Folder of a model, settings, the language that it is to be finetuned in (empty: it was) → what reads examples for it."""
+    reader: Callable[[Path, Any, str], Reader] = lambda folder, settings, language: Reader(folder, settings.max_length, language)
+    """Folder of a model, settings, the language that it is to be finetuned in (empty: it was) → what reads examples for it; whole texts
+    by default."""
     network: Callable[[Path, list[str] | None, Any, int, bool], Any]
     """Folder of a model, labels (None: it has its head), settings, seed, whether its weights are drawn at random → the network."""
     predictions: Callable[[Any, Any, list[Part], str, About], list[Answered]]

@@ -32,7 +32,7 @@ from workflow_scripts.evidence.label_metric import register_label_metric, score_
 from workflow_scripts.tasks.entry import Measure
 from workflow_scripts.tasks.head_settings import TextHeadSettings
 from workflow_scripts.tasks.head_task import About, Answered, head_task
-from workflow_scripts.tasks.heads import Part, Reader, load_text_head, logits_of, summed_over_rows
+from workflow_scripts.tasks.heads import Part, load_text_head, logits_of, summed_over_rows
 from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.text.examples import Example
 
@@ -199,7 +199,6 @@ def task(
         unit=unit,
         more_problems=problems,
         baseline_learns="learnt" in asked["trivial"],
-        reader=lambda folder, settings, language: Reader(folder, settings.max_length, language),
         network=network or load,
         predictions=predictions,
         counts=counted,

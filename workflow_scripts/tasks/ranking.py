@@ -27,7 +27,7 @@ from workflow_scripts.number_types import AboveZero, Positive
 from workflow_scripts.tasks.entry import Measure
 from workflow_scripts.tasks.head_settings import TextHeadSettings
 from workflow_scripts.tasks.head_task import About, Answered, head_task
-from workflow_scripts.tasks.heads import Part, Reader, load_text_head, logits_of, summed_loss, summed_over_rows
+from workflow_scripts.tasks.heads import Part, load_text_head, logits_of, summed_loss, summed_over_rows
 from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.text.examples import Example
 
@@ -167,7 +167,6 @@ RANKING = head_task(
     named="grades",
     unit="query",
     more_problems=problems,
-    reader=lambda folder, settings, language: Reader(folder, settings.max_length, language),
     network=load_ranker,
     predictions=predictions,
     counts=lambda examples, given, code, about: counts_of(examples, given, about.settings.relevant),
