@@ -163,12 +163,12 @@ def test_finetuning_and_prediction(models, text, tmp_path, family, changes):
         truth = [example.label.split(" ") for example in table]
         scores = read_json(folder / "predictions" / f"{name}.scores.json")
         sums = tag_scores.count(truth, given).sum(axis=0)
-        assert scores["metric"] == "accuracy" and scores["accuracy"] == 100 * tag_scores.accuracy(sums)
-        assert scores["f1"] == 100 * tag_scores.f1(sums)
+        assert scores["metric"] == "accuracy" and scores["accuracy"] == 100 * tag_scores.SCORES["accuracy"](sums)
+        assert scores["f1"] == 100 * tag_scores.SCORES["f1"](sums)
         assert scores["low"] <= scores["accuracy"] <= scores["high"] and scores["words"] == sum(map(len, truth))
         words = tag_scores.learn_word_list((split_words(e.text), e.label.split(" ")) for e in read_table(text / "all.train.tsv"))
         trivial = tag_scores.count(truth, [words.tag(split_words(e.text)) for e in table]).sum(axis=0)
-        assert scores["chance"] == 100 * tag_scores.accuracy(trivial) and scores["at_chance"] == (scores["low"] <= scores["chance"])
+        assert scores["chance"] == 100 * tag_scores.SCORES["accuracy"](trivial) and scores["at_chance"] == (scores["low"] <= scores["chance"])
         assert sum(scores["confusion"][tag][tag] for tag in UPOS) == sums[0]
 
 

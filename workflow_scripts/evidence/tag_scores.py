@@ -47,28 +47,13 @@ def spans(tags: Tags) -> set[tuple[str, int, int]]:
         return set(get_entities([tag if tag == "O" or "-" in tag else f"{tag[0]}-{tag}" for tag in tags]))
 
 
-def accuracy(sums: np.ndarray) -> float:
-    """Words with the right tag, from 0 to 1."""
-    return share(sums[0], sums[1])
-
-
-def precision(sums: np.ndarray) -> float:
-    """Spans that are right among those given, from 0 to 1."""
-    return share(sums[2], sums[3])
-
-
-def recall(sums: np.ndarray) -> float:
-    """Spans that are found among the true ones, from 0 to 1."""
-    return share(sums[2], sums[4])
-
-
-def f1(sums: np.ndarray) -> float:
-    """The harmonic mean of precision and recall of spans, from 0 to 1."""
-    return share(2 * sums[2], sums[3] + sums[4])
-
-
-SCORES = {"accuracy": accuracy, "f1": f1, "precision": precision, "recall": recall}
-"""Name of a score → function that computes it from the sums of `COUNTS`."""
+SCORES = {
+    "accuracy": lambda sums: share(sums[0], sums[1]),
+    "f1": lambda sums: share(2 * sums[2], sums[3] + sums[4]),
+    "precision": lambda sums: share(sums[2], sums[3]),
+    "recall": lambda sums: share(sums[2], sums[4]),
+}
+"""Score → what makes it, from 0 to 1, of the sums of `COUNTS`: accuracy is of words, the others are of spans."""
 
 
 def leading(tags: Iterable[str]) -> str:
