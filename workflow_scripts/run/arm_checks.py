@@ -11,7 +11,7 @@ from workflow_scripts.config.phases import Phase
 from workflow_scripts.names import undefined
 from workflow_scripts.run.explanations import explain
 from workflow_scripts.stage import InputError, own_settings
-from workflow_scripts.tasks.experiment import training_adapter
+from workflow_scripts.tasks.experiment import checker
 from workflow_scripts.tasks.plan import Plan, Plans
 from workflow_scripts.training.bitext import directions
 from workflow_scripts.training.objective import Objective
@@ -121,7 +121,7 @@ def _phase_training_problems(where: str, phase: Phase) -> Iterator[str]:
     if phase.training.get("pairs") and phase.data != "task":
         yield f"{where}.training.pairs: is for the task phase; a pretext phase restores all sentences of the corpus"
     try:
-        training_adapter().validate_python({k: v for k, v in phase.training.items() if hasattr(Training, k)})
+        checker(Training).validate_python({k: v for k, v in phase.training.items() if hasattr(Training, k)})
     except ValidationError as error:
         yield from (f"{where}.training.{explain(problem, Training)}" for problem in error.errors())
 

@@ -21,7 +21,6 @@ from workflow_scripts.tasks import crosslingual, translation
 from workflow_scripts.tasks.entry import MoreText
 from workflow_scripts.tasks.experiment import (
     generator_settings,
-    grid_of,
     grid_points,
     head_settings,
     phase_training,
@@ -200,7 +199,7 @@ def switching_lexicon(job: Job) -> dict[str, str]:
 
 def grid_choice(job: Job) -> dict[str, str]:
     """What was chosen for an arm, where there is a grid."""
-    if job.point is not None or not grid_of(job.plan.settings):
+    if job.point is not None or not job.plan.settings.grid:
         return {}
     return {"choice": f"{paths.experiment_folder(job.plan.name)}/{job.w.arm}/choice.json"}
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Annotated, Any, Literal
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from workflow_scripts import registry
 from workflow_scripts.config import paths
@@ -25,8 +25,8 @@ from workflow_scripts.names import undefined
 from workflow_scripts.tasks.experiment import (
     Trained,
     backbone_problems,
+    checker,
     given_dictionary,
-    grid_of,
     grid_points,
     head_settings,
     needs_lexicon,
@@ -180,7 +180,7 @@ def results(plan: FinetunedPlan) -> set[str]:
     parts = [*paths.labelled_parts(plan.config, plan.corpus), *all_translated_parts(plan), *selecting_parts(plan)]
     files |= {paths.labelled_file(plan.config, plan.corpus, part, ".json") for part in parts}
     files |= {f"{folder}/lexicon.json" for folder in lexicons(plan)}
-    if grid_of(plan.settings):
+    if plan.settings.grid:
         files |= {f"{plan.folder}/{arm}/choice.json" for arm in plan.arms}
     for arm, seed in itertools.product(plan.arms, plan.seeds):
         run = paths.run_folder(plan.name, arm, seed)
@@ -325,7 +325,7 @@ def _grid_problems(where: str, experiment: Any, key: str) -> Iterator[str]:
                     yield f"{where}.{key}.epochs: is a number from 1, got {value!r}"
                 continue
             try:
-                TypeAdapter(type(block)).validate_python({**asdict(block), setting: value})
+                checker(type(block)).validate_python({**asdict(block), setting: value})
             except ValidationError as error:
                 yield f"{where}.{key}.{setting}: {error.errors()[0]['msg'].lower()}, got {value!r}"
     if experiment.grid and experiment.choice.by not in ("dev_score", "dev_loss"):

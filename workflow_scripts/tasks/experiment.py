@@ -94,14 +94,9 @@ def given_dictionary(lexicon: LexiconStages, code: str, other: str) -> str | Non
     return next((pair for pair in (f"{code}-{other}", f"{other}-{code}") if pair in lexicon.dictionary), None)
 
 
-def grid_of(experiment: Experiment) -> dict[str, list[Any]]:
-    """The training values that are chosen on the dev set: key → candidates; empty where nothing is."""
-    return getattr(experiment, "grid", {})
-
-
-def grid_points(experiment: Experiment) -> list[dict[str, Any]]:
+def grid_points(experiment: Any) -> list[dict[str, Any]]:
     """The combinations of the grid's values; none without a grid."""
-    grid = grid_of(experiment)
+    grid = experiment.grid
     return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())] if grid else []
 
 
@@ -117,7 +112,7 @@ def phase_training(experiment: Experiment, phase: Phase, point: dict[str, Any] |
         # it reads all of its text, and has no dev score: what changes nothing of it must not train it anew
         given = {key: value for key, value in given.items() if key not in ("pairs", "bleu_sentences", "choose_by")}
     merged = {**given, **phase.training, **({} if phase.untrained else {"updates": phase.updates})}
-    return training_adapter().validate_python(merged)
+    return checker(Training).validate_python(merged)
 
 
 def head_settings(experiment: Any, point: dict[str, Any] | None = None) -> Any:
@@ -125,7 +120,7 @@ def head_settings(experiment: Any, point: dict[str, Any] | None = None) -> Any:
     block = getattr(experiment, experiment.head)
     chosen = {key: value for key, value in (point or {}).items() if key != "epochs"}
     # makes a number of 1e-5, which is a string in YAML
-    return TypeAdapter(type(block)).validate_python({**asdict(block), **chosen})
+    return checker(type(block)).validate_python({**asdict(block), **chosen})
 
 
 def generator_settings(experiment: Any, phase: Phase) -> Any:
@@ -134,19 +129,13 @@ def generator_settings(experiment: Any, phase: Phase) -> Any:
     if entry.settings is None:
         return None
     shared = getattr(experiment, entry.key, None)
-    return adapter(entry.settings).validate_python({**(asdict(shared) if shared else {}), **getattr(phase, entry.key)})
+    return checker(entry.settings).validate_python({**(asdict(shared) if shared else {}), **getattr(phase, entry.key)})
 
 
 @functools.cache
-def adapter(settings: type) -> TypeAdapter[Any]:
-    """What checks settings of a generator."""
+def checker(settings: type) -> TypeAdapter[Any]:
+    """What checks settings of a class, and makes an instance of them; it takes a while to build."""
     return TypeAdapter(settings)
-
-
-@functools.cache
-def training_adapter() -> TypeAdapter[Training]:
-    """What checks training settings; it takes a while to build."""
-    return TypeAdapter(Training)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -231,7 +220,7 @@ def _settings_problems(where: str, phase: Phase) -> Iterator[str]:
         for each in given:
             yield from undefined(f"{where}.{key}", each, known)
         try:
-            adapter(kind).validate_python({k: v for k, v in given.items() if k in known})
+            checker(kind).validate_python({k: v for k, v in given.items() if k in known})
         except ValidationError as error:
             for problem in error.errors():
                 yield f"{where}.{key}.{problem['loc'][0]}: {problem['msg'].lower()}, got {problem['input']!r}"

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from workflow_scripts.config import paths
 from workflow_scripts.config.experiments import AnyExperiment, NamedModel
@@ -34,7 +34,7 @@ from workflow_scripts.names import undefined, unfit
 from workflow_scripts.similarity import set_threads
 from workflow_scripts.stage import run, write_json
 from workflow_scripts.tasks.entry import Measure, Task, register_task
-from workflow_scripts.tasks.experiment import Trained, published_problems
+from workflow_scripts.tasks.experiment import Trained, checker, published_problems
 from workflow_scripts.tasks.neighbours import Near, Retrieval, Sides, chosen_layers, embedded, look_up, read_found, score_by, score_of
 from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.text.aligned import Aligned, read_gold
@@ -76,7 +76,7 @@ def model_folder(plan: RetrievalPlan, arm: str, seed: int | str) -> str:
 
 def settings_of(experiment: RetrievalExperiment, arm: str) -> Retrieval:
     """The settings for one of the models."""
-    return TypeAdapter(Retrieval).validate_python({**asdict(experiment.retrieval), **experiment.models[arm].retrieval})
+    return checker(Retrieval).validate_python({**asdict(experiment.retrieval), **experiment.models[arm].retrieval})
 
 
 def searched_seeds(plan: RetrievalPlan, arm: str) -> list[int]:
