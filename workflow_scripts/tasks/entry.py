@@ -70,17 +70,17 @@ class Task(registry.Entry, Generic[P]):
     """The languages of its texts: source and target, or that of the training text and those of the test sets."""
     trained_languages: Callable[[P], list[str]]
     """The languages that it is trained in."""
-    training_text: Callable[[P], list[str]]
+    training_text: Callable[[P], list[str]] = lambda plan: []
     """Files of plain sentences that it is trained on: what a tokeniser is made from, or a vocabulary is cut down to."""
     held_out_text: Callable[[P], list[str]]
     """Files of plain sentences that no backbone may be trained on."""
-    lexicons: Callable[[P], list[str]]
+    lexicons: Callable[[P], list[str]] = lambda plan: []
     """Folders of the lexicons that its words are switched by."""
     results: Callable[[P], set[str]]
     """All files that the report reads of it."""
     problems: Callable[[P], Iterator[str]]
     """Problems of its block that types cannot express."""
-    phases: Callable[[P, list[str]], Iterator[Any]]
+    phases: Callable[[P, list[str]], Iterator[Any]] = lambda plan, arms: iter(())
     """Every phase of some of its arms that is trained (`experiment.Trained`)."""
     rules: dict[str, str]
     """Each of its rules that runs on a device → the key, under the experiment's block, that lowers its memory."""

@@ -34,7 +34,7 @@ from workflow_scripts.names import undefined, unfit
 from workflow_scripts.similarity import set_threads
 from workflow_scripts.stage import run, write_json
 from workflow_scripts.tasks.entry import Measure, Task, register_task
-from workflow_scripts.tasks.experiment import Trained, checker, published_problems
+from workflow_scripts.tasks.experiment import checker, published_problems
 from workflow_scripts.tasks.neighbours import Near, Retrieval, Sides, chosen_layers, embedded, look_up, read_found, score_by, score_of
 from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.text.aligned import Aligned, read_gold
@@ -158,16 +158,6 @@ def _backbone_problems(plan: RetrievalPlan) -> Iterator[str]:
                 yield f"{link.where_made}.text: no text for {code!r}, which {plan.where} needs; it has {link.pretrained_in}"
 
 
-def nothing(plan: RetrievalPlan) -> list[str]:
-    """What a task that trains nothing says of training text and lexicons."""
-    return []
-
-
-def no_phases(plan: RetrievalPlan, arms: list[str]) -> Iterator[Trained]:
-    """Nothing is trained."""
-    return iter(())
-
-
 def measure(settings: RetrievalExperiment, text: Any) -> Measure:
     """What the scores are called: accuracy, or the F1 of mined pairs."""
     if text.mines:
@@ -201,12 +191,9 @@ RETRIEVAL = Task(
     length="none",
     languages=languages,
     trained_languages=lambda plan: languages(plan)[:1],
-    training_text=nothing,
     held_out_text=held_out_text,
-    lexicons=nothing,
     results=results,
     problems=problems,
-    phases=no_phases,
     rules={"retrieval": "retrieval.batch_tokens"},
     words={"learns": "", "inputs": "sentences", "outputs": "neighbours", "row": "sentences"},
     parts={
