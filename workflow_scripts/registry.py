@@ -8,8 +8,6 @@ Modules of ours are named in `BUILT_IN`; strangers' are plugins (`plugins`). Aft
 
 import functools
 import importlib
-import importlib.metadata
-import importlib.util
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass

@@ -11,7 +11,7 @@ from collections.abc import MutableMapping, Sequence
 from pathlib import Path
 
 from workflow_scripts.stage import InputError
-from workflow_scripts.storage import refused_file, temporary_folder
+from workflow_scripts.storage import nearest_folder, refused_file, temporary_folder
 from workflow_scripts.yaml_text import composed, configfiles
 
 _LEAST = 2**20
@@ -58,7 +58,7 @@ def _directory(arguments: Sequence[str]) -> str:
 
 
 def _check_folder(folder: Path) -> None:
-    there = next(each for each in (folder.absolute(), *folder.absolute().parents) if each.exists())
+    there = nearest_folder(folder)
     if not there.is_dir():
         raise InputError(f"{there}: is a file where the folder of the run should be; name another folder (--directory FOLDER)")
     if not os.access(there, os.W_OK | os.X_OK):

@@ -18,7 +18,7 @@ def refused_file(error: OSError) -> str:
     path = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes | os.PathLike) else None
     if error.errno in _FULL:
         folder, about, way = lies_in(path or _fullest())
-        free = f"{shutil.disk_usage(_there(folder)).free / 1e6:,.1f} MB"
+        free = f"{shutil.disk_usage(nearest_folder(folder)).free / 1e6:,.1f} MB"
         return f"{path or folder}: cannot be written: {error.strerror}; {folder}{about} has {free} free; make room, or {way}"
     if path is None or error.errno not in (*_CLOSED, *_WORDS):
         return ""
@@ -53,7 +53,7 @@ def lies_in(path: Path) -> tuple[Path, str, str]:
     temporary = temporary_folder().absolute()
     if full == temporary or (full.is_relative_to(temporary) and full.relative_to(temporary).parts[0].startswith("tmp")):
         return temporary, " (temporary files)", "set TMPDIR to another folder"
-    return _there(full if full.is_dir() else full.parent), "", "name another place"
+    return nearest_folder(full if full.is_dir() else full.parent), "", "name another place"
 
 
 def temporary_folder() -> Path:
@@ -85,12 +85,12 @@ def _at_home(name: str) -> Path:
 
 def _fullest() -> Path:
     """Where a file was written that an error does not name: of the folders in use the one with the least space."""
-    folders = [temporary_folder(), Path().absolute(), *(_there(folder) for folder, _, _ in _places())]
+    folders = [temporary_folder(), Path().absolute(), *(nearest_folder(folder) for folder, _, _ in _places())]
     return min(folders, key=lambda folder: shutil.disk_usage(folder).free)
 
 
-def _there(path: Path) -> Path:
-    """The path, or the nearest folder above it that is there."""
+def nearest_folder(path: Path) -> Path:
+    """A folder, or the nearest one above it that is there."""
     return next(each for each in (path.absolute(), *path.absolute().parents) if each.exists())
 
 
