@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal, Union
 
@@ -109,10 +108,8 @@ class OfItsTask:
     """
 
     def kinds(self) -> list[type[AnyExperiment]]:
-        """The settings of all tasks, each once, in the same order whichever module was imported first."""
-        ours = dict(zip(registry.BUILT_IN["task"], itertools.count()))
-        kinds = dict.fromkeys(task.settings for task in registry.entries("task").values())
-        return sorted(kinds, key=lambda kind: ours.get(kind.__module__, len(ours)))
+        """The settings of all tasks, each once."""
+        return list(dict.fromkeys(task.settings for task in registry.entries("task").values()))
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         """Pydantic's schema of a block."""
