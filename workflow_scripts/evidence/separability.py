@@ -181,7 +181,7 @@ def retrieval(vectors: np.ndarray) -> np.ndarray:
 
 def mean_cosine(vectors: np.ndarray) -> float:
     """The mean cosine of two different texts (texts × width)."""
-    unit = _unit(vectors)
+    unit = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     n = len(unit)
     return float(((unit.sum(axis=0) ** 2).sum() - (unit**2).sum()) / (n * (n - 1)))
 
@@ -199,10 +199,6 @@ def with_interval(values: np.ndarray, settings: Separability) -> dict[str, float
     drawn = np.array([values[rng.integers(len(values), size=len(values))].mean() for _ in range(settings.samples)])
     low, high = np.percentile(drawn, [2.5, 97.5])
     return {"mean": float(values.mean()), "low": float(low), "high": float(high)}
-
-
-def _unit(vectors: np.ndarray) -> np.ndarray:
-    return vectors / np.maximum(np.linalg.norm(vectors, axis=-1, keepdims=True), 1e-12)
 
 
 # ---------------------------------------------------------------------------------------------
