@@ -95,8 +95,7 @@ def by_bucket(hypothesis: list[list[str]], reference: list[list[str]], counts: C
     """
     from compare_mt.bucketers import FreqWordBucketer
 
-    # given an empty table of counts, compare-mt would look for another one
-    bucketer = FreqWordBucketer(freq_counts=counts or Counter({"": 0}), bucket_cutoffs=cutoffs)
+    bucketer = FreqWordBucketer(freq_counts=counts, bucket_cutoffs=cutoffs)
     statistics = bucketer.calc_statistics(reference, [hypothesis])[0][0]
     cells = {name: tuple(int(n) for n in row[:3]) for name, row in zip(BUCKETS, statistics, strict=True)}
     cells["all"] = tuple(sum(cell[i] for cell in cells.values()) for i in range(3))
