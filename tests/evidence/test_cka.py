@@ -9,6 +9,7 @@ from tiny_models import manual_pairs, small_encoder, small_model
 
 from workflow_scripts.evidence import cka, separability, states
 from workflow_scripts.evidence.cka import Cka, Place, compare, groups, model_pairs, pairs_of
+from workflow_scripts.evidence.layerwise import Subject
 from workflow_scripts.evidence.separability import Separability
 from workflow_scripts.evidence.states import encoded, hidden_states, open_half, pooled, read_texts
 from workflow_scripts.models.tokenisation import load_codec
@@ -207,7 +208,7 @@ def test_models_and_languages_are_compared_from_files(tmp_path):
     reports = []
     for block in (100, 20):
         settings = Cka(texts=50, poolings=["mean", "first"], block=block, samples=50, device="cpu")
-        cka.main(tmp_path / "cka.json", **job, settings=settings)
+        cka.main(tmp_path / "cka.json", Subject(**job), settings=settings)
         reports.append(read_json(tmp_path / "cka.json"))
     direct, streamed = reports
     assert (
@@ -234,8 +235,8 @@ def test_languages_are_compared_on_texts_that_are_no_translations_only_where_it_
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     job = {"models": (tiny(tmp_path / "mbart", "mbart"),), "names": ("one",), "texts": tuple(paths), "languages": ("de", "en")}
     with pytest.raises(InputError, match="there is nothing to compare"):
-        cka.main(tmp_path / "cka.json", **job, settings=Cka(texts=40, samples=20, device="cpu"))
-    cka.main(tmp_path / "cka.json", **job, settings=Cka(texts=40, samples=20, device="cpu", unaligned=True))
+        cka.main(tmp_path / "cka.json", Subject(**job), settings=Cka(texts=40, samples=20, device="cpu"))
+    cka.main(tmp_path / "cka.json", Subject(**job), settings=Cka(texts=40, samples=20, device="cpu", unaligned=True))
     report = read_json(tmp_path / "cka.json")
     (found,) = report["poolings"]["mean"]["languages"]
     assert report["parallel"] is False and (found["a"], found["b"]) == ("de", "en")
@@ -257,7 +258,7 @@ def test_no_model_reads_more_of_a_text_than_another(tmp_path, monkeypatch, stage
     monkeypatch.setattr(states, "hidden_states", noted)
     models = tuple(tiny(tmp_path / kind, kind) for kind in ("mbart", "xlm-roberta"))
     job = {"models": models, "names": ("long", "short"), "texts": tuple(paths), "languages": ("de", "en"), "parallel": True}
-    stage.main(tmp_path / "out.json", **job, settings=settings)
+    stage.main(tmp_path / "out.json", Subject(**job), settings=settings)
     assert read == {"long": 64, "short": 64} and open_half("long", models[0]).longest == 256
 
 

@@ -6,7 +6,7 @@ from tiny_models import manual_pairs, small_encoder, small_model
 
 from workflow_scripts import registry
 from workflow_scripts.errors import InputError
-from workflow_scripts.evidence.layerwise import Layerwise, analysis, main
+from workflow_scripts.evidence.layerwise import Layerwise, Subject, analysis, main
 from workflow_scripts.stage import read_json
 
 
@@ -19,11 +19,11 @@ def measured(tmp_path):
         texts[-1].write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     model = small_encoder(tmp_path, "xlmr")
 
-    def measure(function, settings=Layerwise(device="cpu"), model=model, **more):
+    def measure(function, settings=Layerwise(device="cpu"), model=model, measure="made", **more):
         analysis("made", label="made")(function)
-        given = {"measure": "made", "models": (model,), "names": ("tiny",), "texts": tuple(texts), "languages": ("de", "en")}
+        subject = Subject((model,), ("tiny",), tuple(texts), ("de", "en"), threads=1, **more)
         try:
-            main(tmp_path / "made.json", settings=settings, threads=1, **{**given, **more})
+            main(tmp_path / "made.json", subject, measure=measure, settings=settings)
         finally:
             registry.forget("analysis", "made")
         return read_json(tmp_path / "made.json")

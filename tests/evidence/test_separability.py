@@ -5,6 +5,7 @@ import pytest
 from tiny_models import manual_pairs, small_encoder, small_model
 
 from workflow_scripts.evidence import separability
+from workflow_scripts.evidence.layerwise import Subject
 from workflow_scripts.evidence.separability import Separability, between, mean_cosine, measure, participation, probe, retrieval
 from workflow_scripts.stage import InputError, read_json
 
@@ -64,7 +65,7 @@ def test_models_are_measured_layer_by_layer(tmp_path, kind):
     model = small_encoder(tmp_path, kind) if kind == "bert" else small_model(tmp_path, kind)
     job = {"models": (model,), "names": ("one",), "texts": tuple(paths), "languages": ("de", "en")}
     settings = Separability(texts=30, samples=20, device="cpu")
-    separability.main(tmp_path / "out.json", **job, parallel=True, settings=settings)
+    separability.main(tmp_path / "out.json", Subject(**job, parallel=True), settings=settings)
     report = read_json(tmp_path / "out.json")
     assert (
         report["texts"] == 30
@@ -76,7 +77,7 @@ def test_models_are_measured_layer_by_layer(tmp_path, kind):
     for row in layers:
         assert all(0 <= row[key]["low"] <= row[key]["mean"] <= row[key]["high"] <= 1 for key in ("probe", "retrieval", "centred"))
     # without translations there is nothing to find
-    separability.main(tmp_path / "out.json", **job, settings=settings)
+    separability.main(tmp_path / "out.json", Subject(**job), settings=settings)
     report = read_json(tmp_path / "out.json")
     assert "retrieval" not in report["chance"] and "retrieval" not in report["models"]["one"]["by_layer"][0]
 
@@ -86,6 +87,6 @@ def test_one_language_and_fewer_texts_than_folds_are_refused(tmp_path):
     path.write_text("a\nb\nc\n")
     job = {"models": (tmp_path,), "names": ("one",)}
     with pytest.raises(InputError, match="two languages at least; the analysis has de"):
-        separability.main(tmp_path / "out.json", **job, texts=(path,), languages=("de",))
+        separability.main(tmp_path / "out.json", Subject(**job, texts=(path,), languages=("de",)))
     with pytest.raises(InputError, match="few: has 3 texts, the estimate needs at least 5"):
-        separability.main(tmp_path / "out.json", **job, texts=(path, path), languages=("de", "en"))
+        separability.main(tmp_path / "out.json", Subject(**job, texts=(path, path), languages=("de", "en")))

@@ -11,6 +11,7 @@ from tiny_models import manual_pairs, small_encoder
 
 from workflow_scripts.evidence import cka, separability, spectra
 from workflow_scripts.evidence.cka import Cka
+from workflow_scripts.evidence.layerwise import Subject
 from workflow_scripts.evidence.separability import Separability
 from workflow_scripts.report import drawing, model_analyses
 from workflow_scripts.report.__main__ import templates
@@ -31,10 +32,10 @@ def results(tmp_path_factory):
     (folder / "tiny").mkdir()
     job = {"models": (small_encoder(folder / "tiny", "xlm-roberta"),) * 3, "names": tuple(MODELS)}
     out = folder / "results/analyses/insides"
-    reading = {"texts": tuple(texts), "languages": LANGUAGES, "parallel": True}
-    cka.main(out / "cka.json", **job, **reading, base="bible", settings=Cka(texts=30, poolings=["mean", "first"], samples=20))
+    subject = Subject(**job, texts=tuple(texts), languages=LANGUAGES, parallel=True)
+    cka.main(out / "cka.json", subject, base="bible", settings=Cka(texts=30, poolings=["mean", "first"], samples=20))
     spectra.main(out / "spectra.json", **job, base="bible")
-    separability.main(out / "separability.json", **job, **reading, settings=Separability(texts=30, samples=20))
+    separability.main(out / "separability.json", subject, settings=Separability(texts=30, samples=20))
     return folder / "results"
 
 

@@ -31,7 +31,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from itertools import combinations, pairwise, product
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -39,12 +39,11 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 import torch
 
-from workflow_scripts.device import pick_device
-from workflow_scripts.evidence.layerwise import Compared, register_analysis
-from workflow_scripts.evidence.states import Half, Pooling, Side, encoded, longest_of, open_half, pooled, read_texts
+from workflow_scripts.evidence.layerwise import Compared, Subject, register_analysis
+from workflow_scripts.evidence.states import Half, Pooling, encoded, longest_of, open_half, pooled, read_texts
 from workflow_scripts.names import undefined
 from workflow_scripts.number_types import AboveZero, Positive, Seed
-from workflow_scripts.stage import InputError, checksums, run, write_json
+from workflow_scripts.stage import InputError, run, write_json
 
 NEEDED = 5
 """Texts that the estimate and its interval need at least: HSIC is estimated without bias from four, and each is left out once."""
@@ -94,33 +93,16 @@ Read: TypeAlias = "Callable[[slice, int, int], torch.Tensor]"
 """Texts, model and language → vectors (poolings × layers × texts × width)."""
 
 
-def main(
-    output: Path,
-    *,
-    models: tuple[Path, ...],
-    names: tuple[str, ...],
-    texts: tuple[Path, ...],
-    languages: tuple[str, ...],
-    base: str = "",
-    side: Side = "encoder",
-    parallel: bool = False,
-    labelled: bool = False,
-    documents: bool = False,
-    threads: int = 0,
-    settings: Cka = Cka(),
-) -> None:
-    """Write the similarities of `models`, called `names`, on `texts` in `languages`.
-
-    Without `parallel` texts, languages are not compared unless `settings.unaligned`; `labelled` files are tables of examples, each of
-    which is a text, and in those of `documents`, `</s>` stands between sentences.
+def main(output: Path, subject: Subject, *, base: str = "", settings: Cka = Cka()) -> None:
+    """Write the similarities of the models, and of the languages within each; these of `parallel` texts, or if `settings.unaligned`.
 
     Raises `InputError` where models that are compared layer by layer have different numbers of layers, where nothing is left to compare,
     and for what `read_texts` and `open_half` refuse.
     """
+    models, names, texts, languages, side, parallel, labelled, documents, threads = subject
     if threads:
         torch.set_num_threads(threads)
     lines = read_texts(texts, languages, settings.texts, NEEDED, parallel=parallel, seed=settings.seed, labelled=labelled)
-
     longest = longest_of(models)
 
     # one model at a time is held: each block asks for them in order, and reading one again takes less time than a block
@@ -139,19 +121,12 @@ def main(
         raise InputError(f"there is nothing to compare: {len(models)} model(s), {len(languages)} language(s), `parallel: {parallel}`")
     found = compare(pairs, read, len(lines[0]), [width for _, width, _ in shapes], settings)
     report = {
-        "texts": len(lines[0]),
-        "languages": languages,
-        "side": side,
-        "parallel": parallel,
+        **subject.about(len(lines[0]), settings),
         "models": {name: dict(zip(("layers", "width", "family"), shape, strict=True)) for name, shape in zip(names, shapes, strict=True)},
         "poolings": {
             pooling: listed([pair for pair in pairs if pair[0].pooling == number], found, names, languages)
             for number, pooling in enumerate(settings.poolings)
         },
-        "text": [str(path) for path in texts],
-        "checksums": checksums(texts),
-        "device": str(pick_device(settings.device)),
-        "settings": asdict(settings),
     }
     write_json(output, report)
 

@@ -49,6 +49,44 @@ class Compared(NamedTuple):
         return self.settings.cka.against or ([self.settings.base] if self.settings.base else [])
 
 
+class Subject(NamedTuple):
+    """What the command of an analysis looks into: models, and texts in some languages."""
+
+    models: tuple[Path, ...]
+    """The folders of the models."""
+    names: tuple[str, ...]
+    """What the models are called, in their order."""
+    texts: tuple[Path, ...]
+    """A file for each language."""
+    languages: tuple[str, ...]
+    """The languages of the texts, in their order."""
+    side: Literal["encoder", "decoder"] = "encoder"
+    """Which half of a model with both is looked into."""
+    parallel: bool = False
+    """Whether line i is the same text in all languages."""
+    labelled: bool = False
+    """Whether the files are tables of examples, each of which is a text."""
+    documents: bool = False
+    """Whether `</s>` stands between the sentences of a text."""
+    threads: int = 0
+    """CPU threads; 0 leaves the choice to torch."""
+
+    def about(self, texts: int, settings: Any) -> dict[str, Any]:
+        """What the report says of it: how many texts of each language were read, and with which settings."""
+        from workflow_scripts.device import pick_device
+
+        return {
+            "texts": texts,
+            "languages": self.languages,
+            "side": self.side,
+            "parallel": self.parallel,
+            "text": [str(path) for path in self.texts],
+            "checksums": checksums(self.texts),
+            "device": str(pick_device(settings.device)),
+            "settings": asdict(settings),
+        }
+
+
 @dataclass(frozen=True, kw_only=True)
 class StatesAnalysis(registry.Entry):
     """An entry of the kind `analysis`."""
@@ -110,64 +148,35 @@ class Layerwise:
     """Device for computing; `auto` takes a GPU if there is one."""
 
 
-def main(
-    output: Path,
-    *,
-    measure: Measure,
-    models: tuple[Path, ...],
-    names: tuple[str, ...],
-    texts: tuple[Path, ...],
-    languages: tuple[str, ...],
-    side: Literal["encoder", "decoder"] = "encoder",
-    parallel: bool = False,
-    labelled: bool = False,
-    documents: bool = False,
-    threads: int = 0,
-    settings: Layerwise = Layerwise(),
-) -> None:
-    """Write what the analysis `measure` says of `models`, called `names`, on `texts` in `languages`: a number for each layer.
-
-    `labelled` files are tables of examples, each of which is a text; in those of `documents`, `</s>` stands between sentences.
+def main(output: Path, subject: Subject, *, measure: Measure, settings: Layerwise = Layerwise()) -> None:
+    """Write what the analysis `measure` says of the models: a number for each layer.
 
     Raises `InputError` for an analysis that is no function of states or returns no number, and as `read_texts` and `open_half` do.
     """
     import numpy as np
 
-    from workflow_scripts.device import pick_device
     from workflow_scripts.evidence.states import longest_of, open_half, read_texts, states_of
     from workflow_scripts.similarity import set_threads
 
     entry: StatesAnalysis = registry.entry("analysis", measure)
     if entry.make is None:
         raise InputError(f"{measure} is a stage of its own: python -m workflow_scripts.evidence.{measure}")
-    if threads:
-        set_threads(threads)
-    lines = read_texts(texts, languages, settings.texts, 2, parallel=parallel, seed=settings.seed, labelled=labelled)
-    found, longest = {}, longest_of(models)
-    for name, path in zip(names, models, strict=True):
-        half = open_half(name, path, side, settings.device, documents)
+    if subject.threads:
+        set_threads(subject.threads)
+    how: dict[str, Any] = {"parallel": subject.parallel, "seed": settings.seed, "labelled": subject.labelled}
+    lines = read_texts(subject.texts, subject.languages, settings.texts, 2, **how)
+    found, longest = {}, longest_of(subject.models)
+    for name, path in zip(subject.names, subject.models, strict=True):
+        half = open_half(name, path, subject.side, settings.device, subject.documents)
         rows = []
-        for number, (side_lines, code) in enumerate(zip(lines, languages, strict=True)):
+        for number, (side_lines, code) in enumerate(zip(lines, subject.languages, strict=True)):
             states = states_of(half, side_lines, code, longest, settings.pooling, settings.batch_tokens)
             for layer, vectors in enumerate(states.astype(np.float64)):
                 given = {"states": vectors, "language": code, "layer": layer}
                 given["draw"] = np.random.default_rng([settings.seed, number, layer])
                 rows.append({"language": code, "layer": layer, "value": _number(entry, given, f"{name}, {code}, layer {layer}")})
         found[name] = {"family": half.form.title, "layers": half.depth, "width": half.width, "rows": rows}
-    write_json(
-        output,
-        {
-            "measure": measure,
-            "texts": len(lines[0]),
-            "languages": languages,
-            "side": side,
-            "models": found,
-            "text": [str(path) for path in texts],
-            "checksums": checksums(texts),
-            "device": str(pick_device(settings.device)),
-            "settings": asdict(settings),
-        },
-    )
+    write_json(output, {"measure": measure, **subject.about(len(lines[0]), settings), "models": found})
 
 
 def _number(entry: StatesAnalysis, given: dict[str, Any], where: str) -> float:

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -35,14 +35,13 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import torch
 
-from workflow_scripts.device import pick_device
 from workflow_scripts.evidence.counted import share
-from workflow_scripts.evidence.layerwise import Compared, register_analysis
+from workflow_scripts.evidence.layerwise import Compared, Subject, register_analysis
 from workflow_scripts.evidence.nearest import search
-from workflow_scripts.evidence.states import Pooling, Side, longest_of, open_half, read_texts, states_of
+from workflow_scripts.evidence.states import Pooling, longest_of, open_half, read_texts, states_of
 from workflow_scripts.number_types import AboveZero, Limits, Positive, Seed
 from workflow_scripts.similarity import set_threads
-from workflow_scripts.stage import InputError, checksums, run, write_json
+from workflow_scripts.stage import InputError, run, write_json
 
 
 @dataclass
@@ -69,34 +68,21 @@ class Separability:
     """Device for computing; `auto` takes a GPU if there is one."""
 
 
-def main(
-    output: Path,
-    *,
-    models: tuple[Path, ...],
-    names: tuple[str, ...],
-    texts: tuple[Path, ...],
-    languages: tuple[str, ...],
-    side: Side = "encoder",
-    parallel: bool = False,
-    labelled: bool = False,
-    documents: bool = False,
-    threads: int = 0,
-    settings: Separability = Separability(),
-) -> None:
-    """Write the measures of `models`, called `names`, on `texts` in `languages`; retrieval where the texts are `parallel`.
-
-    `labelled` files are tables of examples, each of which is a text; in those of `documents`, `</s>` stands between sentences.
+def main(output: Path, subject: Subject, *, settings: Separability = Separability()) -> None:
+    """Write the measures of the models; retrieval where the texts are parallel.
 
     Raises `InputError` for a single language, for fewer texts than folds, and for what `read_texts` and `open_half` refuse.
     """
-    if threads:
-        set_threads(threads)
+    languages, parallel = subject.languages, subject.parallel
+    if subject.threads:
+        set_threads(subject.threads)
     if len(languages) < 2:
         raise InputError(f"separability needs texts in two languages at least; the analysis has {', '.join(languages) or 'none'}")
-    lines = read_texts(texts, languages, settings.texts, max(2, settings.folds), parallel=parallel, seed=settings.seed, labelled=labelled)
-    found, longest = {}, longest_of(models)
-    for name, path in zip(names, models, strict=True):
-        half = open_half(name, path, side, settings.device, documents)
+    needed = max(2, settings.folds)
+    lines = read_texts(subject.texts, languages, settings.texts, needed, parallel=parallel, seed=settings.seed, labelled=subject.labelled)
+    found, longest = {}, longest_of(subject.models)
+    for name, path in zip(subject.names, subject.models, strict=True):
+        half = open_half(name, path, subject.side, settings.device, subject.documents)
         states = np.stack(
             [
                 states_of(half, side_lines, code, longest, settings.pooling, settings.batch_tokens)
@@ -106,20 +92,9 @@ def main(
         )
         layers = [{"layer": layer, **measure(vectors, parallel, settings)} for layer, vectors in enumerate(states)]
         found[name] = {"family": half.form.title, "layers": half.depth, "width": half.width, "by_layer": layers}
-    report = {
-        "texts": len(lines[0]),
-        "languages": languages,
-        "side": side,
-        "parallel": parallel,
-        "chance": {"probe": 1 / len(languages), "between": (len(languages) - 1) / (len(languages) * len(lines[0]) - 1)}
-        | ({"retrieval": 1 / len(lines[0])} if parallel else {}),
-        "models": found,
-        "text": [str(path) for path in texts],
-        "checksums": checksums(texts),
-        "device": str(pick_device(settings.device)),
-        "settings": asdict(settings),
-    }
-    write_json(output, report)
+    chance = {"probe": 1 / len(languages), "between": (len(languages) - 1) / (len(languages) * len(lines[0]) - 1)}
+    chance |= {"retrieval": 1 / len(lines[0])} if parallel else {}
+    write_json(output, {**subject.about(len(lines[0]), settings), "chance": chance, "models": found})
 
 
 def measure(vectors: np.ndarray, parallel: bool, settings: Separability) -> dict[str, Any]:
