@@ -7,7 +7,7 @@ tiny and in float32 on both; dropout is off, as devices draw other random number
 import dataclasses
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,8 @@ from workflow_scripts.models.sga import SGA
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import read_json
 from workflow_scripts.tasks import answering, classification, labelling, ranking, retrieval
+from workflow_scripts.tasks import head as commands
+from workflow_scripts.tasks.head_task import HeadTask
 from workflow_scripts.text import labelled
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.text.labelled import Labelled
@@ -113,21 +115,22 @@ def tables(folder: Path, settings: Labelled, rows: int) -> Path:
     return folder
 
 
-def head(folder: Path, device: str, module: Any, start: Path, text: Path, block: Any, settings: Callable[[Any], Any], **told: Any) -> None:
+def head(folder: Path, device: str, task: HeadTask, start: Path, text: Path, labels: Sequence[str] = (), **block: Any) -> None:
     """Finetuning of a head: the losses are those of the CPU, and so is what one and the same model says."""
     found = []
     for place, where in both(folder, device):
-        here = dataclasses.replace(block, device=where)
+        here = task.finetuning(**HEAD, **block, device=where)
+        settings = task.finetune_settings(language="en", epochs=2, **({task.named: [*labels]} if labels else {}), **{task.key: here})
         outputs = [place / name for name in ("model", "curve.tsv", "training.json", "checkpoints")]
-        module.finetune(Job(start, *outputs), train=(text / "train.tsv",), dev=(text / "dev.tsv",), settings=settings(here))
+        commands.finetune(task, Job(start, *outputs), train=(text / "train.tsv",), dev=(text / "dev.tsv",), settings=settings)
         found.append(columns(place / "curve.tsv", "loss", "dev_loss"))
         model, predictions = folder / "reference/model", place / "predictions"
-        named = {"testsets": ("en",), "languages": ("en",), "train": text / "train.tsv"}
-        module.predict(model, (text / "en.tsv",), predictions, **named, settings=here, **told)
+        named = {"testsets": ("en",), "languages": ("en",), "train": text / "train.tsv", "labels": tuple(labels)}
+        commands.predict(task, model, (text / "en.tsv",), predictions, **named, settings=here)
     near(*found, 5e-3, 0)
     assert len(found[0]["dev_loss"]) == 2
     one, other = (place / "predictions/en.hyp" for place in (folder / "reference", folder / "device"))
-    if module is ranking:
+    if task is ranking.RANKING:
         near(*([float(line) for line in read_lines(path)] for path in (one, other)), 1e-2, 1e-3)
     else:
         assert same_share(one, other) >= 0.95
@@ -140,19 +143,7 @@ def classifying(folder: Path, device: str) -> None:
     lines = [f"{label}\t{text}\t" for pair in zip(*sides, strict=True) for label, text in zip(("Writer", "Calc"), pair, strict=True)]
     for name, part in (("train.tsv", lines[:48]), ("dev.tsv", lines[48:72]), ("en.tsv", lines[72:])):
         write_lines(folder / name, part)
-    block = classification.Classification(**HEAD, max_length=40)
-    start = small_model(folder)
-    head(
-        folder,
-        device,
-        classification,
-        start,
-        folder,
-        block,
-        lambda here: classification.CLASSIFICATION.finetune_settings(
-            language="en", epochs=2, labels=["Writer", "Calc"], classification=here
-        ),
-    )
+    head(folder, device, classification.CLASSIFICATION, small_model(folder), folder, ("Writer", "Calc"), max_length=40)
     tables = [
         [line.split("\t") for line in read_lines(folder / place / "predictions/en.probabilities.tsv")] for place in ("reference", "device")
     ]
@@ -161,38 +152,11 @@ def classifying(folder: Path, device: str) -> None:
 
 def tagging(folder: Path, device: str) -> None:
     """A tagger's losses and tags."""
-    tags = [
-        "ADJ",
-        "ADP",
-        "ADV",
-        "AUX",
-        "CCONJ",
-        "DET",
-        "INTJ",
-        "NOUN",
-        "NUM",
-        "PART",
-        "PRON",
-        "PROPN",
-        "PUNCT",
-        "SCONJ",
-        "SYM",
-        "VERB",
-        "X",
-    ]
+    tags = "ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split()
     source = {part: LabelledSource(file=f"resources/universal-dependencies/en.{part}.conllu.xz") for part in ("train", "dev", "test")}
     settings = Labelled(language="en", labels=tags, train=source["train"], dev=source["dev"], test={"en": source["test"]}, unit="word")
     text = tables(folder, settings, 40)
-    block = labelling.Labelling(**HEAD, max_length=64)
-    head(
-        folder,
-        device,
-        labelling,
-        small_encoder(folder, "bert"),
-        text,
-        block,
-        lambda here: labelling.LABELLING.finetune_settings(language="en", epochs=2, labels=tags, labelling=here),
-    )
+    head(folder, device, labelling.LABELLING, small_encoder(folder, "bert"), text, tags, max_length=64)
 
 
 def marking(folder: Path, device: str) -> None:
@@ -202,16 +166,7 @@ def marking(folder: Path, device: str) -> None:
     test = LabelledSource(held_out=0.05)
     settings = Labelled(language="en", train=train, dev=test, test={"en": test}, unit="question")
     text = tables(folder, settings, 24)
-    block = answering.Answering(**HEAD, max_length=64, stride=16)
-    head(
-        folder,
-        device,
-        answering,
-        small_encoder(folder, "xlm-roberta"),
-        text,
-        block,
-        lambda here: answering.ANSWERING.finetune_settings(language="en", epochs=2, answering=here),
-    )
+    head(folder, device, answering.ANSWERING, small_encoder(folder, "xlm-roberta"), text, max_length=64, stride=16)
 
 
 def grading(folder: Path, device: str) -> None:
@@ -222,18 +177,7 @@ def grading(folder: Path, device: str) -> None:
     test = LabelledSource(held_out=0.1)
     settings = Labelled(language="en", labels=grades, unit="query", train=train, dev=test, test={"en": test})
     text = tables(folder, settings, 48)
-    block = ranking.Ranking(**HEAD, max_length=48)
-    start = small_encoder(folder, "bert")
-    head(
-        folder,
-        device,
-        ranking,
-        start,
-        text,
-        block,
-        lambda here: ranking.RANKING.finetune_settings(language="en", epochs=2, grades=grades, ranking=here),
-        labels=tuple(grades),
-    )
+    head(folder, device, ranking.RANKING, small_encoder(folder, "bert"), text, grades, max_length=48)
 
 
 # ---------------------------------------------------------------------------------------------
@@ -336,8 +280,8 @@ def alignment(folder: Path, device: str) -> None:
     text, models = parallel(folder), two_models(folder)
 
     def run(output: Path, where: str) -> None:
-        told = {"texts": text, "languages": ("de", "en"), "parallel": True, "settings": cka.Cka(samples=50, device=where)}
-        cka.main(output, models=models, names=("one", "other"), **told)
+        subject = layerwise.Subject(models, ("one", "other"), text, ("de", "en"), parallel=True)
+        cka.main(output, subject, settings=cka.Cka(samples=50, device=where))
 
     near(*reports(folder, device, run), 0, 5e-3)
 
@@ -358,8 +302,8 @@ def numbers_of_layers(folder: Path, device: str) -> None:
     text, model = parallel(folder), small_model(folder)
 
     def run(output: Path, where: str) -> None:
-        told = {"texts": text, "languages": ("de", "en"), "measure": "mean-size"}
-        layerwise.main(output, models=(model,), names=("one",), **told, settings=layerwise.Layerwise(device=where))
+        subject = layerwise.Subject((model,), ("one",), text, ("de", "en"))
+        layerwise.main(output, subject, measure="mean-size", settings=layerwise.Layerwise(device=where))
 
     try:
         near(*reports(folder, device, run), 1e-3, 1e-4)
@@ -372,9 +316,8 @@ def languages_apart(folder: Path, device: str) -> None:
     text, model = parallel(folder), small_model(folder)
 
     def run(output: Path, where: str) -> None:
-        told = {"texts": text, "languages": ("de", "en"), "parallel": True}
-        settings = separability.Separability(samples=50, device=where)
-        separability.main(output, models=(model,), names=("one",), **told, settings=settings)
+        subject = layerwise.Subject((model,), ("one",), text, ("de", "en"), parallel=True)
+        separability.main(output, subject, settings=separability.Separability(samples=50, device=where))
 
     near(*reports(folder, device, run), 0.02, 0.05)
 
