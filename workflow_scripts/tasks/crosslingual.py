@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, get_type_hints
 
-from pydantic import ValidationError
+from pydantic import Field
 
 from workflow_scripts import registry
 from workflow_scripts.config import paths
@@ -25,9 +25,9 @@ from workflow_scripts.names import undefined
 from workflow_scripts.tasks.experiment import (
     Trained,
     backbone_problems,
-    checker,
     given_dictionary,
     grid_points,
+    grid_value_problems,
     head_settings,
     needs_lexicon,
     of_training,
@@ -311,23 +311,12 @@ def _translating_experiment_problems(plan: CrossLingualPlan, where: str, by: dic
 
 def _grid_problems(where: str, experiment: Any, key: str) -> Iterator[str]:
     """What is wrong with the values of a grid of finetuning settings."""
-    block = getattr(experiment, key)
+    epochs: Any = Annotated[int, Field(strict=True, ge=1)]
+    types = {**get_type_hints(type(getattr(experiment, key)), include_extras=True), "epochs": epochs}
     for setting, values in experiment.grid.items():
-        known = [*asdict(block), "epochs"]
-        yield from undefined(f"{where}.{key}", setting, known)
-        if not values:
-            yield f"{where}.grid.{setting}: is empty"
+        yield from grid_value_problems(where, key, setting, values, types)
         if setting in ("metric", "relevant"):
             yield f"{where}.{key}.{setting}: cannot be in a grid, whose points are compared by one and the same score"
-        for value in values if setting in known else ():
-            if setting == "epochs":
-                if not isinstance(value, int) or value < 1:
-                    yield f"{where}.{key}.epochs: is a number from 1, got {value!r}"
-                continue
-            try:
-                checker(type(block)).validate_python({**asdict(block), setting: value})
-            except ValidationError as error:
-                yield f"{where}.{key}.{setting}: {error.errors()[0]['msg'].lower()}, got {value!r}"
     if experiment.grid and experiment.choice.by not in ("dev_score", "dev_loss"):
         yield f"{where}.choice.by: {experiment.choice.by} is not measured; set dev_score or dev_loss"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, fields
 from typing import Any, Literal, NamedTuple
 
@@ -175,6 +175,18 @@ def published_problems(plan: Plan, arms: Iterable[str], testsets: Iterable[str])
         yield from undefined(f"{plan.where}.published: arm", number.arm, arms)
         if number.testset:
             yield from undefined(f"{plan.where}.published: testset", number.testset, testsets)
+
+
+def grid_value_problems(where: str, block: str, setting: str, values: list[Any], types: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with the values that a grid lists for a setting of a `block`; `types` are those of its settings."""
+    yield from undefined(f"{where}.{block}", setting, types)
+    if not values:
+        yield f"{where}.grid.{setting}: is empty"
+    for value in values if setting in types else ():
+        try:
+            TypeAdapter(types[setting]).validate_python(value)
+        except ValidationError as error:
+            yield f"{where}.{block}.{setting}: {error.errors()[0]['msg'].lower()}, got {value!r}"
 
 
 def generator_problems(plan: Plan) -> Iterator[str]:

@@ -5,11 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, get_type_hints
 
-from pydantic import TypeAdapter, ValidationError
-
 from workflow_scripts import registry
-from workflow_scripts.names import undefined
 from workflow_scripts.stage import InputError, own_settings
+from workflow_scripts.tasks.experiment import grid_value_problems
 from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.training.settings import DEV_SCORES, Training
 
@@ -32,26 +30,14 @@ def grid_problems(plan: Plan) -> Iterator[str]:
     """A grid must list training values that exist, and its choice must go by something that is measured."""
     where, experiment = plan.where, plan.settings
     for key, values in experiment.grid.items():
-        yield from _grid_values_problems(where, key, values)
+        yield from grid_value_problems(where, "training", key, values, TRAINING_TYPES)
+        if key == "updates":
+            yield f"{where}.training.updates: cannot be chosen from a grid; it is set in the arms, whose totals must be equal"
         for arm, phase in plan.phases:
             if phase.data == "task" and key in phase.training:
                 yield f"arms.{arm}: sets {key}, which {where} chooses from {values}; every arm must have the same choice"
     if experiment.grid:
         yield from _choice_problems(where, experiment)
-
-
-def _grid_values_problems(where: str, key: str, values: list[Any]) -> Iterator[str]:
-    """The values of a grid's list must be such as the training setting `key` takes."""
-    yield from undefined(f"{where}.training", key, TRAINING_TYPES)
-    if key == "updates":
-        yield f"{where}.training.updates: cannot be chosen from a grid; it is set in the arms, whose totals must be equal"
-    if not values:
-        yield f"{where}.grid.{key}: is empty"
-    for value in values if key in TRAINING_TYPES else ():
-        try:
-            TypeAdapter(TRAINING_TYPES[key]).validate_python(value)
-        except ValidationError as error:
-            yield f"{where}.training.{key}: {error.errors()[0]['msg'].lower()}, got {value!r}"
 
 
 def _choice_problems(where: str, experiment: Any) -> Iterator[str]:
