@@ -249,7 +249,8 @@ def problems(plan: TranslationPlan) -> Iterator[str]:
     experiment, config = plan.settings, plan.config
     yield from shared_problems(plan)
     yield from grid_problems(plan)
-    yield from _word_accuracy_problems(plan.where, experiment.word_accuracy)
+    if (words := experiment.word_accuracy).low >= words.high:
+        yield f"{plan.where}.word_accuracy: low must be less than high, got {words.low} and {words.high}"
     for arm, phase in plan.phases:
         yield from _phase_problems(plan, arm, phase)
         yield from _switching_problems(plan, arm, phase)
@@ -259,7 +260,8 @@ def problems(plan: TranslationPlan) -> Iterator[str]:
     yield from undefined(f"{plan.where}.corpus", plan.corpus, config.corpora)
     if experiment.lexicon:
         yield from undefined(f"{plan.where}.lexicon", experiment.lexicon, config.lexicons)
-    yield from _representation_problems(plan.where, experiment)
+    if (text := experiment.representation.text) and sorted(text) != sorted(languages(plan)):
+        yield f"{plan.where}.representation.text: needs a file for each of {languages(plan)}; it has {list(text)}"
     if plan.text:
         yield from published_problems(plan, [*config.arms, BACKBONE], _all_tests(plan))
         yield from _corpus_problems(plan)
@@ -267,12 +269,6 @@ def problems(plan: TranslationPlan) -> Iterator[str]:
     yield from _together_problems(plan)
     others = (other.settings.source for other in zero_shot_experiments(plan))
     yield from backbone_problems(plan, list(dict.fromkeys([*all_languages(plan), *others])), {})
-
-
-def _word_accuracy_problems(where: str, settings: WordAccuracy) -> Iterator[str]:
-    """Words between `low` and `high` form a bucket of their own, so `low` must be less than `high`."""
-    if settings.low >= settings.high:
-        yield f"{where}.word_accuracy: low must be less than high, got {settings.low} and {settings.high}"
 
 
 def _phase_problems(plan: TranslationPlan, arm: str, phase: Phase) -> Iterator[str]:
@@ -328,13 +324,6 @@ def _all_tests(plan: TranslationPlan) -> list[str]:
     """The test sets of its corpus, and those of all experiments as models of another translate them."""
     others = [other for other in translations(plan.plans) if other.text]
     return [*plan.text.test, *(f"{other.name}@{testset}" for other in others for testset in other.text.test)]
-
-
-def _representation_problems(where: str, experiment: Translation) -> Iterator[str]:
-    """Text that distances are measured on must be there in both languages, or in none."""
-    text, pair = experiment.representation.text, [experiment.source, experiment.target]
-    if text and sorted(text) != sorted(pair):
-        yield f"{where}.representation.text: needs a file for each of {pair}; it has {list(text)}"
 
 
 def _corpus_problems(plan: TranslationPlan) -> Iterator[str]:
