@@ -19,7 +19,7 @@ import warm
 
 from workflow_scripts import folder_for_compiled, stage
 from workflow_scripts.number_types import Positive, Share
-from workflow_scripts.stage import InputError, _plain_flags, atomic, checksum, from_plain, provenance, read_json, said, write_json
+from workflow_scripts.stage import InputError, _plain_flags, atomic, checksum, from_plain, output_of, provenance, read_json, write_json
 from workflow_scripts.text import corpus
 
 
@@ -158,7 +158,7 @@ def test_a_machine_without_git_writes_its_json(tmp_path):
 def test_a_program_that_is_missing_fails_or_hangs_says_nothing(commands):
     commands("here", "yes")
     commands("broken", "no", 1)
-    assert (said("here"), said("broken"), said("not-there"), said("/etc/passwd")) == ("yes\n", None, None, None)
+    assert (output_of("here"), output_of("broken"), output_of("not-there"), output_of("/etc/passwd")) == ("yes\n", None, None, None)
 
 
 def command(*arguments):

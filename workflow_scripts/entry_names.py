@@ -63,8 +63,8 @@ class Chosen:
             TypeAdapter(_documented(settings)).validate_python(given) if settings else None
         except ValidationError as error:
             wrong = error.errors()[0]
-            where, said = ".".join(map(str, wrong["loc"])), f"{wrong['msg'][:1].lower()}{wrong['msg'][1:]}"
-            raise InputError(f"{where}: {said}, got {wrong['input']!r}") from None
+            where, message = ".".join(map(str, wrong["loc"])), f"{wrong['msg'][:1].lower()}{wrong['msg'][1:]}"
+            raise InputError(f"{where}: {message}, got {wrong['input']!r}") from None
         return value
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:

@@ -48,8 +48,8 @@ def main(requirements: Path, output: Path) -> None:
             done = subprocess.run(command, stderr=subprocess.PIPE, text=True)
             sys.stderr.write(done.stderr)
             if done.returncode:
-                said = (done.stderr.strip().splitlines() or ["without a word"])[-1]
-                reason = f"{failure} ({said}); correct that, then run snakemake with --forcerun {tool}_environment"
+                reply = (done.stderr.strip().splitlines() or ["without a word"])[-1]
+                reason = f"{failure} ({reply}); correct that, then run snakemake with --forcerun {tool}_environment"
                 break
         else:
             complete.touch()

@@ -164,7 +164,7 @@ def _files(module: ModuleType) -> tuple[Path, ...]:
 
 def _where(error: BaseException) -> str:
     """What failed in a plugin: file, line, and its first sentence."""
-    said = (str(error).strip().splitlines() or [""])[0]
+    sentence = (str(error).strip().splitlines() or [""])[0]
     if isinstance(error, SyntaxError) and error.filename:
         return f"line {error.lineno} of {error.filename}: {error.msg}"
     # neither the import system, nor what stands above the plugin
@@ -172,10 +172,10 @@ def _where(error: BaseException) -> str:
     last = max((place for place, frame in enumerate(frames) if frame.filename == own), default=-1)
     theirs = [frame for frame in frames[last + 1 :] if not frame.filename.startswith(("<frozen", _IMPORTING))]
     if not theirs:
-        return f"{type(error).__name__}: {said}"
+        return f"{type(error).__name__}: {sentence}"
     beside = Path(theirs[0].filename).parent
     frame = next(frame for frame in reversed(theirs) if Path(frame.filename).parent == beside)
-    return f"line {frame.lineno} of {frame.filename}, `{frame.line}`: {type(error).__name__}{': ' * bool(said)}{said}"
+    return f"line {frame.lineno} of {frame.filename}, `{frame.line}`: {type(error).__name__}{': ' * bool(sentence)}{sentence}"
 
 
 _IMPORTING = str(Path(importlib.__file__).parent)

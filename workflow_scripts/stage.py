@@ -89,9 +89,9 @@ def run(main: Any, of: str = "") -> None:
         where = "" if is_first_process() else f"process {os.environ['RANK']} on {socket.gethostname()}: "
         sys.exit(f"{where}error: {reason}")
     except OSError as reason:
-        if not (said := refused_file(reason)):
+        if not (message := refused_file(reason)):
             raise
-        sys.exit(f"error: {said}")
+        sys.exit(f"error: {message}")
 
 
 def _program() -> str:
@@ -273,7 +273,7 @@ def from_plain(kind: Any, value: Any, name: str = "") -> Any:
     parts = get_args(kind)
     origin = get_origin(kind)
     if origin is Annotated:
-        if objection := next((said for limits in parts[1:] if isinstance(limits, Limits) and (said := limits.objection(value))), ""):
+        if objection := next((words for limits in parts[1:] if isinstance(limits, Limits) and (words := limits.objection(value))), ""):
             raise InputError(f"{name}: {objection}, got {value!r}")
         return from_plain(parts[0], value, name)
     if isinstance(value, dict) and origin is dict:
@@ -393,12 +393,12 @@ def provenance() -> dict[str, Any]:
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions[package] = importlib.metadata.version(package)
     # in a folder that is no clone git would look above it
-    commit = said("git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12") if (ROOT / ".git").exists() else None
+    commit = output_of("git", "-C", str(ROOT), "describe", "--always", "--dirty", "--abbrev=12") if (ROOT / ".git").exists() else None
     found = {"commit": (commit or "").strip() or "unknown", "versions": versions}
     return found | ({"plugins": brought} if (brought := plugins.described()) else {})
 
 
-def said(*command: str) -> str | None:
+def output_of(*command: str) -> str | None:
     """The output of a program that a machine may lack; None if it is not installed, fails or takes longer than 20 seconds."""
     try:
         return subprocess.run(command, capture_output=True, text=True, errors="replace", check=True, timeout=20).stdout
@@ -412,8 +412,8 @@ def processor() -> str:
     With AVX-512 a processor rounds otherwise, and virtual machines call those with and without it by one name.
     """
     try:
-        found = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        said = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in found)}
-        return said["model name"] + (", AVX-512" if "avx512f" in said.get("flags", "").split() else "")
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        described = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in lines)}
+        return described["model name"] + (", AVX-512" if "avx512f" in described.get("flags", "").split() else "")
     except (OSError, KeyError):
         return platform.processor() or platform.machine()

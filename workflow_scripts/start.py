@@ -42,8 +42,8 @@ def refuse_start(arguments: Sequence[str]) -> None:
         _check_folder(Path(_directory(arguments)))
         _check_temporary()
     except (InputError, OSError) as error:
-        said = str(error) if isinstance(error, InputError) else refused_file(error) or str(error)
-        sys.exit(f"error: {said}")
+        message = str(error) if isinstance(error, InputError) else refused_file(error) or str(error)
+        sys.exit(f"error: {message}")
 
 
 def _directory(arguments: Sequence[str]) -> str:

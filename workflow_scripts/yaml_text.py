@@ -97,14 +97,14 @@ def _said_of(error: yaml.YAMLError, text: str) -> str:
     at = min(mark.line, len(lines) - 1)
     begun = getattr(error, "context_mark", None)
     since = f", which began in line {begun.line + 1}" if begun and begun.line < at else ""
-    said = f", line {at + 1}, column {mark.column + 1}: is no YAML: {' '.join(str(problem).split())}{since}"
+    message = f", line {at + 1}, column {mark.column + 1}: is no YAML: {' '.join(str(problem).split())}{since}"
     # what a reader cannot see in it
     for number in range(at, max(at - 2, -1), -1):
         if "\t" in lines[number][: len(lines[number]) - len(lines[number].lstrip())]:
-            return f"{said}; line {number + 1} begins with a tab; write blanks"
+            return f"{message}; line {number + 1} begins with a tab; write blanks"
         if odd := odd_blank(lines[number]):
-            return f"{said}; {odd} stands in line {number + 1}; write a blank"
-    return said + next((f"; {hint}" for sign, hint in _HINTS if re.search(sign, str(problem))), "")
+            return f"{message}; {odd} stands in line {number + 1}; write a blank"
+    return message + next((f"; {hint}" for sign, hint in _HINTS if re.search(sign, str(problem))), "")
 
 
 _HINTS = (

@@ -175,7 +175,7 @@ def test_what_only_the_last_attempt_or_a_whole_group_asks_for_is_told(commands):
 
 
 def test_without_slurm_a_slurm_profile_is_told_so(monkeypatch):
-    monkeypatch.setattr(partitions, "said", lambda *command: None)
+    monkeypatch.setattr(partitions, "output_of", lambda *command: None)
     assert ["WRONG" in str(finding) and "login node" in str(finding) for finding in resources.slurm({"x": {"slurm_partition": "a"}})] == [
         True
     ]

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from workflow_scripts.stage import InputError, said
+from workflow_scripts.stage import InputError, output_of
 
 
 class Nodes(NamedTuple):
@@ -26,7 +26,7 @@ class Nodes(NamedTuple):
 
 def read_partitions() -> dict[str, list[Nodes]] | None:
     """Partition → its kinds of nodes, as sinfo tells; None where it does not answer."""
-    if (listed := said("sinfo", "--noheader", "--exact", "--format", "%R|%l|%c|%m|%G")) is None:
+    if (listed := output_of("sinfo", "--noheader", "--exact", "--format", "%R|%l|%c|%m|%G")) is None:
         return None
     partitions: dict[str, list[Nodes]] = {}
     for line in listed.splitlines():
@@ -38,7 +38,7 @@ def read_partitions() -> dict[str, list[Nodes]] | None:
 
 def read_accounts() -> set[str] | None:
     """The accounts that this user may charge, as sacctmgr tells; None on a cluster without accounting."""
-    accounts = said("sacctmgr", "--noheader", "--parsable2", "show", "associations", f"user={getpass.getuser()}", "format=account")
+    accounts = output_of("sacctmgr", "--noheader", "--parsable2", "show", "associations", f"user={getpass.getuser()}", "format=account")
     return None if accounts is None else set(accounts.split())
 
 
@@ -112,5 +112,5 @@ def gpu_here() -> float:
     """The memory in bytes of this machine's GPU, of several the smallest; 0 where there is none, or it is hidden from this run."""
     if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1", "NoDevFiles"):
         return 0.0
-    answer = said("nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits") or ""
+    answer = output_of("nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits") or ""
     return min((float(line) * 2**20 for line in answer.splitlines() if line.strip().isdigit()), default=0.0)

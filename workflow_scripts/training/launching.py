@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from workflow_scripts.device import given_gpus
-from workflow_scripts.stage import said
+from workflow_scripts.stage import output_of
 from workflow_scripts.training.checkpoints import JOB_END
 
 # after SIGTERM, of which torchrun would by itself leave 30 s to a checkpoint of many gigabytes
@@ -56,7 +56,7 @@ def hand_on_end() -> None:
     """Ask Slurm when the job ends, for the `Deadline`: its own variable is removed by Snakemake's plugin, and older versions have none."""
     if "SLURM_JOB_ID" not in os.environ or "SLURM_JOB_END_TIME" in os.environ:
         return
-    end = said("squeue", "--noheader", "--jobs", os.environ["SLURM_JOB_ID"], "--format", "%e") or ""
+    end = output_of("squeue", "--noheader", "--jobs", os.environ["SLURM_JOB_ID"], "--format", "%e") or ""
     # where it does not answer, or gives no time, the rule's own limit counts
     with contextlib.suppress(ValueError):
         os.environ[JOB_END] = f"{time.mktime(time.strptime(end.strip(), '%Y-%m-%dT%H:%M:%S')):.0f}"
@@ -96,7 +96,7 @@ def across_nodes(module: str, arguments: list[str], nodes: int, processes: int, 
 def first_node() -> str:
     """The name of the first node of the Slurm job, where this process is. Where Slurm does not answer, this process ends."""
     nodes = os.environ["SLURM_JOB_NODELIST"]
-    if not (names := (said("scontrol", "show", "hostnames", nodes) or "").split()):
+    if not (names := (output_of("scontrol", "show", "hostnames", nodes) or "").split()):
         sys.exit(
             f"error: the job has several nodes ({nodes}), but scontrol is not to be found or does not answer on {socket.gethostname()}, "
             "so its processes cannot meet; put Slurm's programs on the PATH of the compute nodes, or give the job one node"
