@@ -129,11 +129,11 @@ def prepare(
     metric = task.leading(chosen, labels)
 
     def look_at(part: Part) -> dict[str, float]:
-        (found,) = task.predictions(network, reader, [part], precision, about)
-        if found.error:
-            return {"eval_loss": found.loss(), "eval_error": found.error()}
-        counted = task.counts(part.examples, found.given, part.language, about).sum(axis=0)
-        return {"eval_loss": found.loss(), "eval_error": 1 - task.scores[metric](counted)}
+        (answered,) = task.predictions(network, reader, [part], precision, about)
+        if answered.error:
+            return {"eval_loss": answered.loss(), "eval_error": answered.error()}
+        counted = task.counts(part.examples, answered.answers, part.language, about).sum(axis=0)
+        return {"eval_loss": answered.loss(), "eval_error": 1 - task.scores[metric](counted)}
 
     whole = len(part_of(reader, tables[0], settings.language, labels).rows) if switched else 0
     batches = Batches(rows, whole + len(fixed), settings.epochs, chosen, job.seed)
@@ -168,26 +168,26 @@ def predict(
     if threads:
         torch.set_num_threads(threads)
     if asked := asked_in(model):
-        own, reader = asked.labels, None
-        parts = [Part(task.read(path, own), code, [], []) for path, code in zip(examples, languages, strict=True)]
-        about = About(settings, own)
-        found = in_words(model, asked, parts, settings)
+        known, reader = asked.labels, None
+        parts = [Part(task.read(path, known), code, [], []) for path, code in zip(examples, languages, strict=True)]
+        about = About(settings, known)
+        all_answered = in_words(model, asked, parts, settings)
     else:
         reader = task.reader(model, settings, "")
         network = task.network(model, None, settings, 0, False).to(pick_device(settings.device))
-        own = [network.config.id2label[number] for number in range(network.config.num_labels)] if task.named and not labels else [*labels]
-        parts = [part_of(reader, task.read(path, own), code, own) for path, code in zip(examples, languages, strict=True)]
-        about = About(settings, own, task.read(train, own) if train else [])
-        found = task.predictions(network, reader, parts, pick_precision(settings.precision, network.device), about)
-    for name, part, answered in zip(testsets, parts, found, strict=True):
+        known = [network.config.id2label[number] for number in range(network.config.num_labels)] if task.named and not labels else [*labels]
+        parts = [part_of(reader, task.read(path, known), code, known) for path, code in zip(examples, languages, strict=True)]
+        about = About(settings, known, task.read(train, known) if train else [])
+        all_answered = task.predictions(network, reader, parts, pick_precision(settings.precision, network.device), about)
+    for name, part, answered in zip(testsets, parts, all_answered, strict=True):
         path = folder / f"{name}.hyp"
-        write_lines(path, map(task.line, part.examples, answered.given))
-        more = {**task.beside(folder / name, part, answered, reader, about), **answered.said}
+        write_lines(path, map(task.line, part.examples, answered.answers))
+        more = {**task.beside(folder / name, part, answered, reader, about), **answered.notes}
         if reader and not task.cut:
             more["cut_examples"] = reader.cut(part.examples, part.language)
-        scores = task.score(part.examples, answered.given, part.language, about)
+        scores = task.score(part.examples, answered.answers, part.language, about)
         for metric in [registry.entry("label_metric", each) for each in metrics]:
-            counts = counts_of(task, metric, part.examples, answered.given, part.language, own)
+            counts = counts_of(task, metric, part.examples, answered.answers, part.language, known)
             scores[metric.name] = label_metric.in_per_cent(metric, counts)
         write_json(folder / f"{name}.scores.json", {**scores, **more})
 
@@ -224,20 +224,20 @@ def compare_arms(
         return compare_folders(systems, counts_in, score, names, testsets, seeds, settings)
 
     metric = task.leading(*about[:2])
-    found = compared(lambda table, given, code: task.counts(table, given, code, about), task.scores[metric])
+    tests = compared(lambda table, answers, code: task.counts(table, answers, code, about), task.scores[metric])
     more = {}
-    for one in [registry.entry("label_metric", each) for each in metrics]:
-        count = functools.partial(counts_of, task, one, labels=[*labels])
-        more[one.name] = compared(count, one.score)["pairs"]
-    found |= {"more": more} if more else {}
-    write_json(output, {"metric": metric, **found} if len(task.scores) > 1 else found)
+    for entry in [registry.entry("label_metric", each) for each in metrics]:
+        count = functools.partial(counts_of, task, entry, labels=[*labels])
+        more[entry.name] = compared(count, entry.score)["pairs"]
+    tests |= {"more": more} if more else {}
+    write_json(output, {"metric": metric, **tests} if len(task.scores) > 1 else tests)
 
 
 def counts_of(
-    task: HeadTask, metric: label_metric.LabelMetric, examples: list[Example], given: list[Any], code: str, labels: list[str]
+    task: HeadTask, metric: label_metric.LabelMetric, examples: list[Example], answers: list[Any], code: str, labels: list[str]
 ) -> np.ndarray:
     """What a metric counts in each of the examples (examples × counts)."""
-    both = [task.compared(example, answer) for example, answer in zip(examples, given, strict=True)]
+    both = [task.compared(example, answer) for example, answer in zip(examples, answers, strict=True)]
     return label_metric.counted(metric, [truth for truth, _ in both], [answer for _, answer in both], labels, code)
 
 
@@ -246,12 +246,12 @@ def in_words(model: Path, asked: Asked, parts: list[Part], settings: Any) -> lis
     codec, network = opened(model, settings)
 
     def answered(part: Part) -> Answered:
-        found = scored(network, codec, asked, part.examples, part.language, settings.precision)
+        likelihoods = scored(network, codec, asked, part.examples, part.language, settings.precision)
         truth = torch.tensor([asked.labels.index(example.label) for example in part.examples])
-        given = [asked.labels[number] for number in found.argmax(dim=1).tolist()]
+        answers = [asked.labels[number] for number in likelihoods.argmax(dim=1).tolist()]
         cut = sum(any(shortened(codec, text, asked) != text for text in example.texts) for example in part.examples)
-        said = {"ties": ties(found), "normalised": asked.verbaliser.normalised, "cut_examples": cut}
-        return Answered(given, lambda: float(torch.nn.functional.cross_entropy(found, truth)), found, said=said)
+        notes = {"ties": ties(likelihoods), "normalised": asked.verbaliser.normalised, "cut_examples": cut}
+        return Answered(answers, lambda: float(torch.nn.functional.cross_entropy(likelihoods, truth)), likelihoods, notes=notes)
 
     return [*map(answered, parts)]
 

@@ -39,14 +39,14 @@ class About(NamedTuple):
 class Answered(NamedTuple):
     """What a model answers to a part."""
 
-    given: list[Any]
+    answers: list[Any]
     """An answer for each example."""
     loss: Callable[[], float]
     outputs: Any = None
     """What the head gave, if the task writes it out."""
     error: Callable[[], float] | None = None
     """The error on the dev set, where it is not 1 − the score that the counts make."""
-    said: Mapping[str, Any] = MappingProxyType({})
+    notes: Mapping[str, Any] = MappingProxyType({})
     """What `scores.json` says of how the answers were found."""
 
 
