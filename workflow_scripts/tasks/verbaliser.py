@@ -105,17 +105,17 @@ class Asked(NamedTuple):
 def write_asked(asked: Asked, folder: Path) -> None:
     """Write into a model's folder how it is asked."""
     # "told", as models of earlier runs have it
-    said = {"labels": asked.labels, "told": asdict(asked.verbaliser), "shots": asked.shots, "max_length": asked.max_length}
-    (folder / FILE).write_text(json.dumps(said, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    record = {"labels": asked.labels, "told": asdict(asked.verbaliser), "shots": asked.shots, "max_length": asked.max_length}
+    (folder / FILE).write_text(json.dumps(record, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 def asked_in(folder: Path) -> Asked | None:
     """How the model in a folder is asked for labels; None of one that has a head."""
     if not (folder / FILE).is_file():
         return None
-    said = json.loads((folder / FILE).read_text(encoding="utf-8"))
-    shots = [(prompt, words) for prompt, words in said["shots"]]
-    return Asked(said["labels"], Verbaliser(**said["told"]), shots, said["max_length"])
+    record = json.loads((folder / FILE).read_text(encoding="utf-8"))
+    shots = [(prompt, words) for prompt, words in record["shots"]]
+    return Asked(record["labels"], Verbaliser(**record["told"]), shots, record["max_length"])
 
 
 # ---------------------------------------------------------------------------------------------
@@ -135,10 +135,11 @@ def ask(job: Job, examples: list[Example], dev: list[tuple[list[Example], str]],
     asked = Asked(labels, verbaliser, shots, head.max_length)
     codec, network = opened(job.start, head)
     begun = time.perf_counter()
-    found = [scored(network, codec, asked, some, code, head.precision) for some, code in dev]
-    truth = [torch.tensor([labels.index(one.label) for one in some]) for some, _ in dev]
-    losses = [float(torch.nn.functional.cross_entropy(one, true)) for one, true in zip(found, truth, strict=True)]
-    right = [float((one.argmax(dim=1) == true).float().mean()) for one, true in zip(found, truth, strict=True)]
+    likelihoods = [scored(network, codec, asked, table, code, head.precision) for table, code in dev]
+    truths = [torch.tensor([labels.index(example.label) for example in table]) for table, _ in dev]
+    pairs = [*zip(likelihoods, truths, strict=True)]
+    losses = [float(torch.nn.functional.cross_entropy(likelihood, truth)) for likelihood, truth in pairs]
+    right = [float((likelihood.argmax(dim=1) == truth).float().mean()) for likelihood, truth in pairs]
     measured = {"dev_loss": float(np.mean(losses)), "dev_accuracy": float(np.mean(right))}
     look = {"step": 0, "seconds": round(time.perf_counter() - begun, 2), "eval_loss": measured["dev_loss"], **measured}
     about = {
@@ -193,24 +194,22 @@ def scored(network: Any, codec: Codec, asked: Asked, examples: Sequence[Example]
     prior = asked.verbaliser.normalised == "prior"
     prompts = [frame.prompt(ids) for ids in codec.pieces([*lines, *([without] if prior else [])], 1 << 30)]
     with reading_in(pick_precision(precision, network.device), network.device):
-        found = log_probabilities(network, codec, prompts, answers, tokens_at_once(network.device))
+        likelihoods = log_probabilities(network, codec, prompts, answers, tokens_at_once(network.device))
     if prior:
-        return found[:-1] - found[-1]
+        return likelihoods[:-1] - likelihoods[-1]
     sizes = {"none": [1] * len(words), "bytes": [len(one.encode()) for one in words], "pieces": [*map(len, answers)]}
-    return found / torch.tensor(sizes[asked.verbaliser.normalised])
+    return likelihoods / torch.tensor(sizes[asked.verbaliser.normalised])
 
 
 def shortened(codec: Codec, text: str, asked: Asked) -> str:
     """A text of no more pieces than may be read."""
     (ids,) = codec.pieces([text], 1 << 30)
-    return (
-        text
-        if len(ids) <= asked.max_length
-        else codec.tokenizer.decode(ids[: asked.max_length], clean_up_tokenization_spaces=False).strip()
-    )
+    if len(ids) <= asked.max_length:
+        return text
+    return codec.tokenizer.decode(ids[: asked.max_length], clean_up_tokenization_spaces=False).strip()
 
 
-def ties(found: torch.Tensor) -> int:
+def ties(likelihoods: torch.Tensor) -> int:
     """The examples of which two labels are equally likely, and none is likelier."""
-    best = found.topk(2, dim=1).values
+    best = likelihoods.topk(2, dim=1).values
     return int((best[:, 0] == best[:, 1]).sum())
