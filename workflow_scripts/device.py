@@ -20,8 +20,8 @@ T = TypeVar("T")
 def pick_device(wanted: str) -> torch.device:
     """The device for `auto | cpu | cuda`; `auto` is a GPU if there is one, made ready for rows of every length.
 
-    Raises `InputError` if CUDA was asked for and is not available, and for `auto` if the job was given a GPU that torch cannot
-    use: otherwise the job would run for hours on the CPU.
+    Raises `InputError` if CUDA was asked for and is not available. So it does for `auto` if the job was given a GPU that torch cannot use:
+    otherwise the job would run for hours on the CPU.
     """
     if wanted == "cpu":
         return torch.device("cpu")
@@ -40,8 +40,8 @@ def pick_device(wanted: str) -> torch.device:
 def _attend_without_cudnn() -> None:
     """Leave attention to PyTorch's own kernels.
 
-    cuDNN, which PyTorch prefers on an H100, plans anew for each number and length of rows that this process has not seen, and nearly every
-    update has another: that takes a fifth of a second, twice as long as the update of a large model itself (docs/performance.md).
+    cuDNN, which PyTorch prefers on an H100, plans anew for each number and length of rows that this process has not seen. Nearly every
+    update has another. Planning takes a fifth of a second, twice as long as the update of a large model itself (docs/performance.md).
     """
     torch.backends.cuda.enable_cudnn_sdp(False)
 

@@ -60,7 +60,7 @@ class Compiled:
 
 
 def _in_place_of(value: Any) -> Any:
-    """What compiled code reads in the place of a global: of a library that was put off the library, of a function what numba made of it."""
+    """What compiled code reads for a global: for a library that was put off the library, for a function what numba made of it."""
     if isinstance(value, PutOff):
         return importlib.import_module(value.__name__)
     return value.dispatcher() if isinstance(value, Compiled) else value

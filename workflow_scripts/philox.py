@@ -1,7 +1,7 @@
 """philox: NumPy's Philox generator in compiled code, for random choices in each sentence.
 
-The generator is counter-based (Salmon et al., SC 2011, "Parallel random numbers: as easy as 1, 2, 3"): it can jump to any
-position at no cost, so that each sentence has random numbers of its own. Making a NumPy generator for a sentence takes longer
+The generator is counter-based (Salmon et al., SC 2011, "Parallel random numbers: as easy as 1, 2, 3"). It jumps to any position at no cost,
+so each sentence has random numbers of its own. Making a NumPy generator for a sentence takes longer
 than drawing all of its numbers. These functions draw exactly the same numbers as NumPy (`generator`) in loops that numba compiles.
 """
 
@@ -11,8 +11,8 @@ import numpy as np
 
 from workflow_scripts.lazily import compiled
 
-# A state is an array of 64-bit words: four for the counter, two for the key, four with numbers drawn in advance, one with how many of
-# these are used, one that says whether half a word is left over, and one with this half.
+# A state is an array of 64-bit words: four for the counter, two for the key, four with numbers drawn in advance, and one with how many of
+# these are used. One more says whether half a word is left over, and the last one is this half.
 STATE = 13
 _KEY, _DRAWN, _USED, _HALF = 4, 6, 10, 11
 

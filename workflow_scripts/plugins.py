@@ -1,7 +1,7 @@
 """plugins: loads what strangers bring, which registers entries (`registry`), and calls it so that whatever fails is one clear error.
 
-A plugin is named in the configuration (`plugins: [my_bridge.py]`): a file, an importable module, or the name that an installed package
-gives to an entry point of the group `crossgap.plugins`. It is code that runs with the rights of whoever runs Crossgap.
+The configuration names a plugin (`plugins: [my_bridge.py]`): a file, an importable module, or an entry point of an installed package in the
+group `crossgap.plugins`. It is code that runs with the rights of whoever runs Crossgap.
 """
 
 import hashlib

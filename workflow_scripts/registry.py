@@ -1,6 +1,6 @@
 """registry: the door. Every noise, objective, family, metric, analysis and task comes in here, ours and anybody's.
 
-An entry has a kind, a name, and what the rest of the pipeline must know of it: the words of the report, settings, what it needs. The
+An entry has a kind, a name, and what the pipeline must know of it: the words of the report, settings, what it needs. The
 decorator of its kind registers it. That stands in the room of the kind (`noise.entry`, …), and the package `crossgap` exports it.
 
 Modules of ours are named in `BUILT_IN`; strangers' are plugins (`plugins`). After one is loaded, nothing knows the difference.

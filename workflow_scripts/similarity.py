@@ -1,8 +1,8 @@
 """similarity: nearest-neighbour search between two sets of vectors, used by `mapping`, `lexicon` and `evidence.nearest`.
 
-A search by CSLS reads the matrix of similarities twice: before two words can be compared, the mean similarity of each
-word to its k nearest neighbours on the other side must be known. If it fits into memory, `Similarities` keeps the matrix
-between the two passes, in float32 or float16; otherwise it computes the matrix again, block by block. Each pass selects
+A search by CSLS reads the matrix of similarities twice. Before it can compare two words, it must know the mean similarity
+of each word to its k nearest neighbours on the other side. If the matrix fits into memory, `Similarities` keeps it between
+the two passes, in float32 or float16; otherwise it computes the matrix again, block by block. Each pass selects
 along rows and columns at the same time. On a CPU, the selections are compiled loops (numba), because torch's topk and
 argmax over wide rows take longer than the matrix product itself (docs/mapping.md). On CUDA they are torch's.
 """

@@ -305,7 +305,7 @@ def resource(path: str) -> str:
 
 
 def to_disk(path: Path) -> None:
-    """Wait until a file, or a folder with all its files, is on the disk: after a crash of the machine it would be there, but empty."""
+    """Wait until a file, or a folder with all its files, is on the disk. After a crash of the machine it might be there, but empty."""
     for each in (*path.rglob("*"), path):
         opened = os.open(each, os.O_RDONLY)
         try:

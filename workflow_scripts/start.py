@@ -23,7 +23,7 @@ _HUGE_PAGES = "glibc.malloc.hugetlb=1"
 def use_huge_pages(environment: MutableMapping[str, str]) -> None:
     """Have programs that get this `environment` ask Linux for pages of 2 MB, where the machine gives them to those who ask.
 
-    An update on a CPU writes hundreds of megabytes anew, and with pages of 4 KB a fifth of its time or more goes into finding them
+    An update on a CPU writes hundreds of megabytes anew. With pages of 4 KB a fifth of its time or more goes into finding them
     (docs/performance.md). glibc reads the variable when a program starts; other C libraries do not. A choice of the user's stays.
     """
     chosen = environment.get("GLIBC_TUNABLES", "")

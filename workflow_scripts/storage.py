@@ -12,7 +12,7 @@ _CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM)
 
 
 def refused_file(error: OSError) -> str:
-    """An error of the system about a file in one line, with the way out; empty for errors of other kinds, such as of the network."""
+    """An error of the system about a file in one line, with the way out; empty for other errors, such as of the network."""
     if error.filename is None and "temporary directory" in str(error):
         return _no_temporary_folder()
     path = Path(os.fsdecode(error.filename)) if isinstance(error.filename, str | bytes | os.PathLike) else None

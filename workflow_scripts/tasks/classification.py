@@ -1,7 +1,7 @@
 """classification: a model learns to label texts, or pairs of texts, in one language, and labels them in others.
 
-mBART classifies as BART does (Lewis et al. 2020): encoder and decoder read the same text, and a head labels it by
-the decoder's state where it is to predict ``</s>``, after all of it was read. Encoders, mBERT and XLM-R, have a head of their own; they
+mBART classifies as BART does (Lewis et al. 2020): encoder and decoder read the same text. A head labels it by the decoder's state where it
+is to predict ``</s>``, after all of it was read. Encoders, mBERT and XLM-R, have a head of their own; they
 are baselines. The commands are those of `head`; `predict` writes the labels' probabilities as well.
 """
 

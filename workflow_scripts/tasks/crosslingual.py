@@ -1,7 +1,7 @@
 """crosslingual: what tasks share that learn in one language and are tested in others. Those with a head count epochs.
 
-Their text is one of `labelled`. There is no parallel text, so the words of a pretext phase are switched by given dictionaries, or by
-lexicons that are learnt from other text, each sentence into one of several languages.
+Their text is one of `labelled`. There is no parallel text. So given dictionaries, or lexicons that are learnt from other text, switch the
+words of a pretext phase, each sentence into one of several languages.
 """
 
 from __future__ import annotations

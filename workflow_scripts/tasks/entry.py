@@ -87,8 +87,8 @@ class Task(registry.Entry, Generic[P]):
     defaults: dict[str, dict[str, Any]] = field(default_factory=dict)
     """Raw settings that replace the general defaults for this task."""
     sides: Callable[[P, str], list[tuple[str, str]]] | None = None
-    """Of a task that answers text: the two aligned files of a part (train, dev, test/…), what is read and what is to be written, each
-    with its language."""
+    """Of a task that answers text: the two aligned files of a part (train, dev, test/…), each with its language. One is read, the other is
+    to be written."""
     more_text: Callable[[P, Phase], list[MoreText]] | None = None
     """Of a task that answers text: what a task phase learns from besides the text of the experiment."""
     documents: bool = False

@@ -1,7 +1,7 @@
 """finetuning: how a model with a head learns from examples, for all tasks that count epochs.
 
-The rows of an epoch are shuffled into updates of like length; the loop, the checkpoints and the end of a phase are those of
-`training`, and so is the work of several GPUs. The weights that are handed on are those of the best look at the dev set.
+The rows of an epoch are shuffled into updates of like length. The loop, the checkpoints, the end of a phase and the work of several GPUs
+are those of `training`. The weights that are handed on are those of the best look at the dev set.
 """
 
 import math

@@ -1,8 +1,8 @@
 """generation: the tasks whose answer is another text: questions of passages, titles of articles, stories of their openings.
 
-A model is finetuned on texts with their targets, in one language or from one into another, and is tested on texts that may be in
-other languages: the decoder is given the tag of the language to write in, of which it has seen no target. Text, lexicons and pretext
-phase are those of the tasks that learn in one language (`crosslingual`); what is trained and how answers are scored is as in translation.
+A model is finetuned on texts with their targets, in one language or from one into another. It is tested on texts that may be in other
+languages: the decoder gets the tag of the language to write in, of which it has seen no target. Text, lexicons and pretext phase are those
+of the tasks that learn in one language (`crosslingual`). Training and scores are those of translation.
 
 Two commands of its own:
 

@@ -53,8 +53,8 @@ def load_token_head(
 class Reader:
     """Examples as rows of ids and batches of tensors, in the form of the model in `folder`.
 
-    Texts in a language that the model has no tag for are read under the tag of the language that it was finetuned in; or of `language`, in
-    which it is to be finetuned.
+    A text in a language without a tag is read under the tag of the language that the model was finetuned in. Where it is still to be
+    finetuned, that is `language`.
     """
 
     def __init__(self, folder: Path, max_length: int, language: str = ""):

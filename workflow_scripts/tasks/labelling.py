@@ -1,8 +1,8 @@
 """labelling: a model learns to tag the words of sentences in one language, and tags those in others.
 
 Parts of speech or named entities, as in XGLUE and XTREME. The first piece of a word carries its tag, as in BERT (Devlin et al.
-2019, section 5.3). mBERT and XLM-R tag with transformers' own heads, mBART and M2M-100 by the states of the decoder, which
-reads what the encoder reads (`tagger`). The commands are those of `head`; scores are accuracy and F1, beside those of a word list.
+2019, section 5.3). mBERT and XLM-R tag with transformers' own heads. mBART and M2M-100 tag by the states of the decoder,
+which reads what the encoder reads (`tagger`). The commands are those of `head`; scores are accuracy and F1, beside those of a word list.
 """
 
 from __future__ import annotations
@@ -145,8 +145,8 @@ def measure(settings: Any, text: Any) -> Measure:
 class WordReader(Reader):
     """Sentences of words as rows of ids whose first piece of each word has the word's tag, in the form of the model in `folder`.
 
-    A word is cut into pieces by itself, with a blank before it where that makes a difference. What is left of a word when the
-    tokenizer has normalised it may be nothing; it is then read as an unknown piece, as XTREME does.
+    A word is cut into pieces by itself, with a blank before it where that makes a difference. Where the tokenizer's
+    normalisation leaves nothing of a word, it is read as an unknown piece, as in XTREME.
     """
 
     def __init__(self, folder: Path, max_length: int, parts: str = "both", language: str = ""):

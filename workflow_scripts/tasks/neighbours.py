@@ -93,8 +93,8 @@ def embedded(
 ) -> Sides:
     """The vectors of both sides of a test set in the given layers (rows × width each, float32).
 
-    With `unify` lines of the same text have one vector: otherwise copies would be each other's rivals, and fill the neighbourhoods that
-    the margin is measured by.
+    With `unify` lines of the same text have one vector. Otherwise copies would be rivals, and fill the neighbourhoods that the margin is
+    measured by.
     """
     sides: list[list[torch.Tensor]] = []
     vector_of: tuple[np.ndarray, ...] = ()

@@ -115,7 +115,7 @@ def task(
         width: How many numbers the head gives of an example; one for each label by default.
         unit: What has a label in the text: a text or pair of texts, or the documents of a query.
         network: Folder of a model, labels (None: the model's own), settings, seed, whether weights are drawn at random → a network of
-            transformers, where another head is wanted than the one that classifies whole texts.
+            transformers. By default it has the head that classifies whole texts.
         settings: A dataclass with further settings of the head, each of which has a default.
         source: Where it was published.
     """

@@ -1,10 +1,9 @@
 """passages: questions and their passages as a model reads them, in windows of long passages, and the answers that it marks.
 
 A row is the question and a part of its passage, as the family has pairs of texts. A passage that is longer than a row is read in
-several windows, each of which begins `stride` pieces after the one before, and no piece is lost. In a window without the answer the right
+several windows. Each begins `stride` pieces after the one before, and no piece is lost. In a window without the answer the right
 span is the row's first special piece. The best span of all windows is the answer. BERT's code (Devlin et al. 2019) reads SQuAD in such
-windows too, but takes an answer only from the window in which the answer's first piece has the most text around it; here it may come from
-any.
+windows too. It takes an answer only from the window in which the answer's first piece has the most text around it; here any window counts.
 """
 
 from __future__ import annotations
@@ -31,8 +30,8 @@ if TYPE_CHECKING:
 class Window(NamedTuple):
     """A question with a part of its passage.
 
-    The row's labels are places in what the head reads: the first and the last piece of the answer, the place for no answer, and then
-    all places where an answer may begin or end.
+    The row's labels are places in what the head reads. First come those of the answer's first and last piece, then the place for no answer,
+    then all places where an answer may begin or end.
     """
 
     example: int

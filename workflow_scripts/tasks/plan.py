@@ -30,7 +30,7 @@ Text = TypeVar("Text", bound=Corpus | Labelled | Aligned, covariant=True)
 class Plans:
     """All that a configuration means; each is found when it is first asked for.
 
-    A configuration that is still to be checked may name what it does not define: such an arm has no phases, such a text is None, and such a
+    A configuration that is still to be checked may name what it does not define. Such an arm has no phases, such a text is None, and such a
     backbone is made from nothing.
     """
 

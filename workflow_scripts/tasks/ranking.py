@@ -1,7 +1,7 @@
 """ranking: a model learns how well documents answer queries in one language, and ranks documents in others.
 
-As in XGLUE's web page ranking a document is graded by itself (pointwise): the model reads query and document as a pair and classifies
-it by its grade, and the document's score is the expected grade. With ``loss: regression`` it gives the score at once. mBART
+As in XGLUE's web page ranking a document is graded by itself (pointwise). The model reads query and document as a pair and classifies it
+by its grade. The document's score is the expected grade. With ``loss: regression`` it gives the score at once. mBART
 reads pairs as BART does, mBERT and XLM-R in their own format (`heads`). The commands are those of
 `head`; scores are nDCG, nDCG@10 and MRR, beside those of a random ranking.
 """

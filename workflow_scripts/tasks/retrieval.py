@@ -3,7 +3,7 @@
 Nothing is trained. What is compared are models that are there: backbones, or what the arms of other experiments have been
 trained to, after either phase. A sentence's vector is made of the states of one layer (`layer`, `pooling`); the search is that of
 `evidence.nearest`. Test sets whose sentences all have a translation are scored by accuracy (Tatoeba, as in Artetxe and
-Schwenk 2019), those in which translations are rare by the F1 of mined pairs, from a threshold on that is chosen on dev text (BUCC).
+Schwenk 2019). Where translations are rare (BUCC), the F1 of mined pairs counts, from a threshold on that is chosen on dev text.
 The steps are commands:
 
 ``search``

@@ -29,8 +29,8 @@ def switched_examples(
 ) -> list[Example]:
     """The examples with their words switched for one epoch, both texts of a pair into the same language (CoSDA-ML, Qin et al. 2020).
 
-    Labels stay. So a passage stays as well, in which an answer has its place, and a sentence of tagged words that would have another
-    number of words.
+    Labels stay right: a passage, in which an answer has its place, stays as it is. So does a sentence of tagged words that would get more
+    words or fewer.
     """
     sides = []
     for side, texts in enumerate(([e.text for e in examples], [e.pair for e in examples])):

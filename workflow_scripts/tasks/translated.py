@@ -1,10 +1,10 @@
 """translated: makes training text in another language by translating that of a task, for translate-train-all.
 
-Texts are translated sentence by sentence with a model of the run, and keep their labels; targets are translated as well, unless they are
-written in one language whatever the text's. Where the answer of a question is a span of a passage, the sentence that it stands in is
-translated with marks around the answer, ``[[ … ]]``, and the span is what stands between them in the translation (as in Lewis et al.
-2020, MLQA, section 3.2, with other marks). A question whose marks do not come back is left out and counted, and so is a text with a marked
-answer of which a question is to be written. Tags of words have no such way, as in XTREME.
+A model of the run translates texts sentence by sentence, and they keep their labels. It translates targets as well, unless they are in one
+language whatever the text's. Where the answer of a question is a span of a passage, its sentence is translated with marks around it,
+``[[ … ]]``. What stands between them in the translation is the span (as in Lewis et al. 2020, MLQA, section 3.2, with other marks). A
+question whose marks do not come back is left out and counted. So is a text whose question is to be written, if it loses the marks around
+the answer. Tags of words have no such way, as in XTREME.
 """
 
 from collections import Counter

@@ -1,7 +1,7 @@
 """translation: the tasks whose text is a parallel corpus, translation and summarisation into another language.
 
-What is trained, decoded and scored are stages of their own (`training`, `decoding`, `scores`); here is what an
-experiment of these tasks means to rules, checks and preflight.
+Training, decoding and scoring are stages of their own (`training`, `decoding`, `scores`). Here is what an experiment of these tasks means
+to rules, checks and preflight.
 """
 
 from __future__ import annotations

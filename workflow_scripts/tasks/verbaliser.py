@@ -1,7 +1,7 @@
 """verbaliser: a decoder is asked for the label of a text, without a head and without training.
 
 A prompt has the text, and each label is put in words. The answer is the label whose words the model finds the likeliest behind the prompt,
-by the sum of the log probabilities of their pieces (`Verbaliser.normalised` divides it, or takes off what they have without a text). Of
+by the sum of the log probabilities of their pieces. `Verbaliser.normalised` divides it, or takes off what they have without a text. Of
 labels that are equally likely the first in the text's list is the answer, and such ties are counted.
 
 An arm that does so, `prompted: []` or `five: [{data: task, shots: 5}]`, writes the model as it is. Its folder has the prompt, the words and
@@ -125,8 +125,8 @@ def asked_in(folder: Path) -> Asked | None:
 def ask(job: Job, examples: list[Example], dev: list[tuple[list[Example], str]], labels: list[str], settings: Any, head: Any) -> None:
     """Write the model as it is, with how it is asked, and measure it on the `dev` sets, examples with their language.
 
-    `settings` say how many of the training `examples` stand before each text, drawn by the seed, and `head` how long texts may be, and
-    where it is computed. Raises `InputError` for a model that is no decoder, and as `words_of` does.
+    `settings` say how many of the training `examples`, drawn by the seed, stand before each text. `head` says how long texts may be, and
+    on which device they are read. Raises `InputError` for a model that is no decoder, and as `words_of` does.
     """
     verbaliser, code = settings.verbaliser or Verbaliser(), settings.language
     words = dict(zip(labels, words_of(labels, verbaliser), strict=True))
