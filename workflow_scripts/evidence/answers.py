@@ -14,7 +14,7 @@ MLQA       those of the language (Lewis et al.       that of ASCII and all of Un
 
 XQuAD and TyDiQA are scored as SQuAD, in XTREME as well; MLQA as MLQA, in XGLUE as well. So by SQuAD's way, F1 in a language that is
 written without blanks is hardly more than exact match. MLQA's way says nothing of languages beside its seven; here they have no
-articles, and Japanese, Thai, Lao, Khmer and Burmese are split into characters, as Chinese is.
+articles. Japanese, Thai, Lao, Khmer and Burmese are split into characters, as Chinese is.
 """
 
 import re

@@ -62,9 +62,9 @@ def compare_everywhere(
 ) -> dict[str, Any]:
     """Test the differences between every two arms, on each test set and on average: by seed, and over the seeds (seed None).
 
-    `counts` has, by arm, test set and seed, an array of examples × counts, and `score` computes a score from 0 to 1 from their sum;
-    differences are in points of a hundred. Test sets with the same number of examples are treated as translations of each other, line
-    by line: for their average, the same lines are drawn from all of them.
+    `counts` has, by arm, test set and seed, an array of examples × counts. `score` computes a score from 0 to 1 from their sum; differences
+    are in points of a hundred. Test sets with the same number of examples count as translations of each other, line by line. For their
+    average, the same lines are drawn from all of them.
     """
     pairs = [(mine, other) for at, mine in enumerate(names) for other in names[:at]]
     rows: list[dict[str, Any]] = []
@@ -139,5 +139,5 @@ def sizes_of(counts: Sequence[np.ndarray]) -> list[int]:
 
 
 def mean_score(score: Score, testsets: int) -> Score:
-    """The mean over test sets, in per cent, of a score from 0 to 1 of the sums of their counts in the order of `side_by_side`."""
+    """The mean over test sets, in per cent, of a score from 0 to 1; it takes the sums of their counts, in the order of `side_by_side`."""
     return lambda sums: float(100 * np.mean([score(part) for part in np.split(np.asarray(sums), testsets)]))

@@ -4,8 +4,7 @@ Linear CKA (Kornblith et al. 2019) compares two representations X (n × d) and Y
 other rotated and scaled, and does not need d = e. Compared are
 
 - models with each other, in each language, layer by layer or each layer with each (Ji et al. 2024, Figure 1),
-- languages with each other within a model, layer by layer (their Figure 2): on texts that are translations of each other or, with
-  `unaligned`, on any.
+- languages with each other within a model, layer by layer (their Figure 2), on translations or, with `unaligned`, on any texts.
 
 Two estimates stand side by side:
 
@@ -20,7 +19,7 @@ Steps:
 
 1. `pairs_of` lists what is compared.
 2. Texts are read in blocks. From each block `compare` keeps sums that do not grow with the number of texts: the second moments
-   (d × e) of each pair, as far as memory allows; the texts are read again for the pairs that are left.
+   (d × e) of each pair, as far as memory allows. For the pairs that are left it reads the texts again.
 3. `estimate` makes the two values of these sums. Where all texts are one block, it is done by their n × n similarities instead.
 4. The interval resamples texts. A text's part in the unbiased HSIC (its jackknife pseudo-value, within its block) is calculated
    once, and these parts are drawn with replacement (`pseudo_values`). Drawing the texts themselves would compare a text with its own copy.
@@ -96,8 +95,8 @@ Read: TypeAlias = "Callable[[slice, int, int], torch.Tensor]"
 def main(output: Path, subject: Subject, *, base: str = "", settings: Cka = Cka()) -> None:
     """Write the similarities of the models, and of the languages within each; these of `parallel` texts, or if `settings.unaligned`.
 
-    Raises `InputError` where models that are compared layer by layer have different numbers of layers, where nothing is left to compare,
-    and for what `read_texts` and `open_half` refuse.
+    Raises `InputError` where models that are compared layer by layer differ in depth, where nothing is left to compare, and for what
+    `read_texts` and `open_half` refuse.
     """
     models, names, texts, languages, side, parallel, labelled, documents, threads = subject
     if threads:
@@ -308,7 +307,7 @@ class Moments:
     def result(self, n: int) -> tuple[float, float, float]:
         """‖YᵀX‖²_F of centred columns, the unbiased HSIC (Song et al. 2012, equation 5), and the trace of the centred XᵀX; of n texts.
 
-        With K = XXᵀ, L = YYᵀ and their diagonals set to 0, equation 5 needs tr(KL), 1ᵀK1, 1ᵀL1 and 1ᵀKL1; each follows from the sums.
+        K is XXᵀ and L is YYᵀ, with diagonals of 0. Equation 5 needs tr(KL), 1ᵀK1, 1ᵀL1 and 1ᵀKL1; each follows from the sums.
         """
         product = self.product.double()
         a, b, both = self.squares
@@ -342,8 +341,8 @@ def u_centred(similar: torch.Tensor) -> torch.Tensor:
 def pseudo_values(k: torch.Tensor, l: torch.Tensor) -> torch.Tensor:  # noqa: E741
     """Each text's part in the unbiased HSIC of a block (n): the jackknife's pseudo-values, whose mean is the estimate itself.
 
-    k and l are `u_centred`. Without text i, equation 5 of Song et al. has tr(KL) − 2 tᵢ and 1ᵀKL1 = tᵢ, where tᵢ is row i's sum of
-    products, because all rows of k and l sum to 0.
+    k and l are `u_centred`. Let tᵢ be row i's sum of products. Without text i, equation 5 of Song et al. has tr(KL) − 2 tᵢ and
+    1ᵀKL1 = tᵢ, because all rows of k and l sum to 0.
     """
     n = len(k)
     rows = (k * l).sum(dim=1)

@@ -7,8 +7,8 @@ itself in the Python of this environment; therefore this module imports only wha
 A run does not fail because of COMET. Without network, environment or model, the output says why there are no scores, and
 what to do about it.
 
-Checkpoints are those of Lightning. PyTorch (from 2.6 on) reads them with `weights_only`: it refuses a file with any Python
-object other than tensors and plain values, so that no code from a checkpoint runs. A checkpoint has neither tokeniser nor
+Checkpoints are those of Lightning. PyTorch (from 2.6 on) reads them with `weights_only`. It refuses a file with any Python
+object other than tensors and plain values, so no code from a checkpoint runs. A checkpoint has neither tokeniser nor
 encoder configuration (`pretrained_model` in hparams.yaml, e.g. xlm-roberta-large); these come from the hub's cache or from
 `encoder`.
 """
@@ -52,7 +52,7 @@ RENAMED = {"wmt-large-da-estimator-1719": "wmt20-comet-da"}
 
 
 def same_model(name: str, other: str) -> bool:
-    """Whether two names are of one model: an id of the hub, a folder or file of that name, or the name that it had before COMET 1.0."""
+    """Whether two names are of one model: an id of the hub, a folder or file of that name, or its name before COMET 1.0."""
     ends = [Path(each).name.removesuffix(".ckpt") for each in (name, other)]
     first, second = (RENAMED.get(end, end) for end in ends)
     return first == second

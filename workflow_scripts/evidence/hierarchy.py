@@ -1,24 +1,24 @@
 """hierarchy: whether a difference between arms holds over sentences, training seeds and language pairs together.
 
 A study trains two arms on several language pairs with several seeds each, and translates a test set with every model. A
-difference between the arms may be due to the pairs, the seeds or the sentences that were taken, so a hierarchical bootstrap
+difference between the arms may be due to the pairs, the seeds or the sentences that were taken. So a hierarchical bootstrap
 (Davison and Hinkley 1997, section 3.8) draws all three anew. The effect is the mean over pairs of the mean over seeds of the
 difference of the two arms' scores.
 
-One resample draws pairs; for each drawn pair it draws the seeds, the same for both arms; and for each pair its sentences, the
-same for both arms and all seeds. Of n pairs it draws n − 1, and so it does with seeds (Rao and Wu 1988): with as few as three
-pairs and five seeds, n draws would give intervals that are too narrow. With a single pair, or a single seed, there is
-nothing to draw, and the answer holds for that pair or seed alone. Experiments on one corpus in one direction, such as those that
-differ in the seed of their backbone, are one pair: each of their seeds is one more of it.
+One resample draws pairs. For each drawn pair it draws the seeds, the same for both arms, and the sentences, the same for both
+arms and all seeds. Of n pairs it draws n − 1, and so it does with seeds (Rao and Wu 1988). With as few as three pairs and five
+seeds, n draws would give intervals that are too narrow. With a single pair, or a single seed, there is nothing to draw, and
+the answer holds for that pair or seed alone. Experiments on one corpus in one direction are one pair, also if they differ in
+the seed of their backbone: each of their seeds is one more of it.
 
 How far the bootstrap is to be trusted depends on what differs most. Where seeds and sentences do, its intervals are rather too
-wide, because the spread between pairs contains theirs already. Where the pairs do, and they are few, it has too little to draw:
-of three pairs that differ by far more than their seeds, a test of 5 % finds a difference that is not there in one study of five.
-So each row has Student's t of the pairs' effects as well (`t_low`, `t_high`, `t_p`), which asks whether other pairs would say the
+wide, because the spread between pairs contains theirs already. Where the pairs do, and they are few, it has too little to draw.
+With three pairs that differ by far more than their seeds, one study in five finds, by a test of 5 %, a difference that is not there.
+So each row has Student's t of the pairs' effects as well (`t_low`, `t_high`, `t_p`). It asks whether other pairs would say the
 same; of a single pair it is that of the seeds' effects. A claim needs both.
 
-`p` is the share of the resamples whose effect is at least as far from the resamples' mean as the observed effect is from zero,
-the observed one counted among them: two-sided, and never 0.
+`p` is the share of the resamples whose effect is at least as far from their mean as the observed effect is from zero. The
+observed one counts among them. So `p` is two-sided, and never 0.
 
     python -m workflow_scripts.evidence.hierarchy --results results --output docs/results/effects.tsv \\
         --experiments study-de-part-1 study-de-part-2 study-ru-part-1 study-ru-part-2 --arms csr-6k random-6k
@@ -74,10 +74,10 @@ def main(
 ) -> None:
     """Compare every two of `arms` over the language pairs of all `experiments`, and write a table of effects.
 
-    `results` is the folder of a run, with its `configuration.json`. A row has the effect of `arm` minus `other`, its 95 % interval
-    and p-value by the bootstrap and by Student's t, and under `by_pair` the effect in each pair, named by its experiments. Seeds that one
-    of the two arms has not finished are left out. Raises `InputError` where an experiment is unknown, two experiments of a pair have
-    trained an arm with the same seed, or a pair has no finished seed of two arms.
+    `results` is the folder of a run, with its `configuration.json`. A row has the effect of `arm` minus `other`, with 95 % interval
+    and p-value by the bootstrap and by Student's t. Under `by_pair` it has the effect in each pair, named by its experiments. Seeds that
+    one of the two arms has not finished are left out. Raises `InputError` for an unknown experiment. So it does where two
+    experiments of a pair trained an arm with the same seed, or a pair has no finished seed of two arms.
     """
     configuration = read_json(results / "configuration.json")
     if unknown := [name for name in experiments if name not in configuration["experiments"]]:

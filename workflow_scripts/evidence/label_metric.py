@@ -8,7 +8,7 @@
 
 The function counts something in each example of a test set. `score` makes the score of the sums of the counts, and it is shown times 100.
 So tests of significance can draw examples anew. An experiment names such metrics in `metrics`; they are measured beside its task's own
-scores, which the tasks count and which are registered below, with what they are called.
+scores. The tasks count these, and their names are registered below.
 """
 
 import functools

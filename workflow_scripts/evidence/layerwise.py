@@ -7,7 +7,7 @@
         return float(np.linalg.norm(states, axis=1).mean())
 
 The function gets the states of the texts in one language (texts × width, float64), a vector a text, and returns a number. It is called for
-each model, layer and language of an analysis that names it in `stages`, and the report shows a table and a chart. Our own analyses, which
+each model, layer and language of an analysis that names it in `stages`. The report shows a table and a chart. Our own analyses, which
 compare models or languages, are registered by `register_analysis`, and have a rule and a part of the page of their own.
 """
 

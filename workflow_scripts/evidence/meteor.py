@@ -4,17 +4,17 @@ Two programs, whose scores must not be compared; each has its own name in tables
 
 `METEOR 1.5` (Denkowski and Lavie 2014) is its authors' Java program, from a jar that `scores.meteor_jar` names. It needs Java.
 
-`METEOR (exact+stem)` is the first METEOR (Banerjee and Lavie 2005), without its synonyms: words match if they are equal or, in
-languages that have a Snowball stemmer, if their stems are equal. Where there is no stemmer it is `METEOR (exact)`. The alignment
-is that of METEOR 1.5: of exact matches and stems together as many as possible, and then as few chunks as possible. The paper aligns
-exact matches first, then stems among the words left over, each with as few crossings as possible, so that a sentence whose words
-are inflected in the wrong places gets less there. With m matches in c chunks, precision P and recall R,
+`METEOR (exact+stem)` is the first METEOR (Banerjee and Lavie 2005), without its synonyms. Words match if they are equal. In
+languages that have a Snowball stemmer, they also match if their stems are equal. Where there is no stemmer it is `METEOR (exact)`.
+The alignment is that of METEOR 1.5: of exact matches and stems together as many as possible, and then as few chunks as possible. The
+paper aligns exact matches first, then stems among the words left over, each with as few crossings as possible. There a sentence whose
+words are inflected in the wrong places gets less. With m matches in c chunks, precision P and recall R,
 
     F = 10·P·R / (R + 9·P),    penalty = 0.5·(c / m)³,    METEOR = 100·F·(1 − penalty)
 
 Words are those of ROUGE here: of the segmenter of all stages, lower-cased and without punctuation, or characters.
 
-Both take the score of a corpus from the sums of its sentences' counts, as METEOR does; it is not the mean of the sentences' scores.
+Both make the score of a corpus from the sums of its sentences' counts, as METEOR does, and not from the sentences' scores.
 """
 
 import contextlib

@@ -1,15 +1,15 @@
 """nearest: the nearest sentences of the other language, by the cosine of their vectors or by a margin over their neighbours.
 
 The search is exact: all similarities are computed, block by block, and the greatest are kept in both directions (`similarity`). The
-margin is the ratio of Artetxe and Schwenk (2019, section 3.1): the cosine of two sentences divided by the mean cosine
-of both with their k nearest neighbours on the other side,
+margin is the ratio of Artetxe and Schwenk (2019, section 3.1). It divides the cosine of two sentences by the mean cosine
+of both with their k nearest neighbours on the other side:
 
     margin(x, y) = cos(x, y) / (Σ_{z ∈ NN_k(x)} cos(x, z) / 2k + Σ_{z ∈ NN_k(y)} cos(y, z) / 2k).
 
 As in their program, only the k nearest neighbours by cosine are candidates.
 
-Pairs are mined by their strategy "max" (section 3.2): the best candidate of each sentence in either direction, from the best pair
-on, leaving out sentences that were taken before. A score is made of the sums of what was counted in source sentences, so
+Pairs are mined by their strategy "max" (section 3.2). It takes the best candidate of each sentence in either direction, from the
+best pair on, and leaves out sentences that were taken before. A score is made of the sums of what was counted in source sentences, so
 that tests of significance can draw these anew.
 """
 

@@ -1,12 +1,12 @@
 """pooled: arms compared over language pairs and seeds by the table of `collect`, whichever machines made its numbers.
 
 A long study is trained in pieces, on several machines and at several times, and what is kept of a piece is its scores. So the
-bootstrap of `hierarchy`, which needs all translations in one folder, cannot take the pieces together. This does: one training
-seed of one pair gives a difference between two arms, the mean over the machines that trained both; a pair's effect is the mean
-over its seeds, and the effect the mean over the pairs. A pair is two languages, whatever the text: experiments of one pair,
-such as those that differ in the seed of their backbone, count together, and each of their seeds is one more of the pair.
+bootstrap of `hierarchy`, which needs all translations in one folder, cannot take the pieces together. This does. One training
+seed of one pair gives a difference between two arms, the mean over the machines that trained both. A pair's effect is the mean
+over its seeds, and the effect is the mean over the pairs. A pair is two languages, whatever the text. Experiments of one pair,
+such as those that differ in the seed of their backbone, count together; each of their seeds is one more of the pair.
 Student's t of the pairs' effects says whether other pairs, with other seeds and sentences, would differ so. A second test takes
-all trainings alike, of whichever pair, and says whether other seeds of these pairs would: where pairs differ by more than their
+all trainings alike, of whichever pair, and says whether other seeds of these pairs would. Where pairs differ by more than their
 seeds do, its interval is too narrow for other pairs. Of each pair by itself, and so of a study of one pair, it is t of the
 seeds' differences. Neither knows anything of other test sentences.
 
@@ -40,8 +40,8 @@ def main(
 ) -> None:
     """Compare every two of `arms` over all language pairs of `experiments`, and over each pair by itself; write a table of effects.
 
-    A row has the number of seeds that both arms have, the effect of `arm` minus `other`, and Student's 95 % interval and p-value, `over`
-    the `pairs` (each of which counts alike) or over the `trainings` (each seed of each pair counts alike). p is not corrected. With
+    A row has the number of seeds that both arms have, and the effect of `arm` minus `other` with Student's 95 % interval and p-value.
+    `over` says what counts alike: the `pairs`, or the `trainings`, which are each seed of each pair. The p-value is not corrected. With
     `across_machines` the arms may have been trained on different ones, whose rounding is then a part of their difference. What it prints
     names the seeds whose arms were trained at different commits. Raises `InputError` for a table with other columns, or
     where two arms have no seed of a pair in common.

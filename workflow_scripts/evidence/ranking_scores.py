@@ -1,8 +1,8 @@
 """ranking_scores: how well documents are ranked: nDCG, nDCG@10 and MRR, and what a random order gets.
 
-nDCG is counted as XGLUE's script does it (Liang et al. 2020): the gain of a document is its grade, the discount the logarithm of its
-rank, there is no cut-off, queries with a single document are left out, and a query without a relevant document has 0. It
-is scikit-learn's. MRR is the mean of 1 / rank of the first relevant document (Voorhees 1999).
+nDCG is counted as in XGLUE's script (Liang et al. 2020), by scikit-learn. The gain of a document is its grade, the discount the logarithm
+of its rank, and there is no cut-off. Queries with a single document are left out, and a query without a relevant document has 0. MRR
+is the mean of 1 / rank of the first relevant document (Voorhees 1999).
 
 Documents with the same score are in no order. Every score is then the mean over all orders that they may have, which is exact and
 not drawn. So a random ranking, in which all documents have the same score, is scored by the same functions.
@@ -41,7 +41,7 @@ def count(grades: Sequence[Sequence[float]], scores: Sequence[Sequence[float]], 
 def reciprocal_rank(relevant: np.ndarray, scores: np.ndarray) -> float:
     """The expected 1 / rank of the first relevant document, over all orders of documents with the same score; 0 if none is relevant.
 
-    Of m documents with the same score, r of them relevant, the first relevant one is the j-th with the probability
+    Let m documents have the same score, and r of them be relevant. The first relevant one is the j-th with the probability
     C(m − j, r − 1) / C(m, r).
     """
     before = 0
@@ -64,6 +64,6 @@ SCORES = {"ndcg": mean_of(0), "ndcg_10": mean_of(1), "mrr": mean_of(2)}
 
 
 def ranked_queries(queries: Sequence[str]) -> list[list[int]]:
-    """The rows of each query, of rows with the same query one after the other; queries with a single row are left out, as in XGLUE."""
+    """The rows of each query, which stand one after the other. Queries with a single row are left out, as in XGLUE."""
     groups = (list(rows) for _, rows in itertools.groupby(range(len(queries)), key=queries.__getitem__))
     return [rows for rows in groups if len(rows) > 1]

@@ -1,19 +1,19 @@
 """representation: how far apart a model puts the two languages (Eq. 4 and Table VI of Zan et al.).
 
 A sentence goes into encoder and decoder alike, in its own language and with its own tag. In a layer of the
-decoder, e is the output at the last position that is not padding; in a layer of the encoder, the mean over
-all positions. The paper's e is that of the last decoder layer. Its equation can be read in two ways, and both are
+decoder, e is the output at the last position that is not padding. In a layer of the encoder, it is the mean
+over all positions. The paper's e is that of the last decoder layer. Its equation can be read in two ways, and both are
 measured, in every layer:
 
 pairs
     √(Σᵢ ‖eᵢ(source) − eᵢ(target)‖²) over N sentence pairs, and the same as a root mean square
     (divided by √N), which does not grow with N
 means
-    ‖mean e(source) − mean e(target)‖, the distance of the languages' average embeddings, which
-    needs no parallel text and is measured on other text as well, if there is some
+    ‖mean e(source) − mean e(target)‖, the distance of the languages' average embeddings; it
+    needs no parallel text, and is measured on other text as well, if there is some
 
-Two more measures are the mean cosine of the pairs, and retrieval: how often the nearest neighbour of a sentence, by cosine,
-among the sentences of the other language is its translation.
+Two more measures are the mean cosine of the pairs, and retrieval. That is how often the nearest sentence of the other language,
+by cosine, is the translation.
 """
 
 from __future__ import annotations

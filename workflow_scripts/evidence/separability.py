@@ -5,11 +5,11 @@ are easier to separate. They measure singular values of weights (`spectra`). Her
 languages are. None of these measures changes when all states are scaled, so they say nothing of how large that space is:
 
 probe
-    the accuracy with which a linear classifier (logistic regression on standardised features, scikit-learn) tells the language of texts
-    that it was not fitted to, in k-fold cross-validation. Translations of a text are always in one fold. Chance is 1 / languages.
+    the accuracy of a linear classifier (logistic regression on standardised features, scikit-learn) that tells the language of texts which
+    it was not fitted to, in k-fold cross-validation. Translations of a text are always in one fold. Chance is 1 / languages.
     The cross-entropy (bits) goes on telling layers apart where the accuracy is 1.
 between
-    the share of the states' variance that lies between the languages: the squared distances of the languages' means from the mean of
+    the share of the states' variance that lies between the languages. It is the squared distances of the languages' means from the mean of
     all, over those of all texts. Texts that have nothing to do with their language give (languages − 1) / (texts of all languages − 1).
 retrieval
     how often a text's nearest neighbour by cosine, in another language, is its translation: the mean over all ordered pairs of

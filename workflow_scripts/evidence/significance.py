@@ -3,10 +3,10 @@
 For a single training seed: sacreBLEU's paired tests, bootstrap resampling (Koehn 2004) or approximate randomization (Riezler
 and Maxwell 2005). They tell whether a difference would hold on other test sentences, but nothing about other training seeds.
 
-Over several seeds: either sentences and seeds are resampled together (the multi-bootstrap of Sellam et al. 2022), or the
-outputs for the same sentences are exchanged between two arms in all seeds. Of n seeds a resample draws n − 1 (Rao and Wu 1988), since n
-would make too little of their spread. Even so two or three seeds that differ by more than the sentences do have too little to draw: see
-`report/headline.py`, which asks Student's t as well.
+Over several seeds there are two ways. The multi-bootstrap (Sellam et al. 2022) resamples sentences and seeds together. Randomization
+exchanges the outputs for the same sentences between two arms in all seeds. Of n seeds a resample draws n − 1 (Rao and Wu 1988), since n
+would make too little of their spread. Even so two or three seeds that differ by more than the sentences do have too little to draw. So
+`report/headline.py` asks Student's t as well.
 """
 
 import os
@@ -58,8 +58,8 @@ def per_seed(
 ) -> None:
     """Compare systems of one training seed with the first one, the baseline, on one test set.
 
-    The output has for each system and metric the score, mean and half-width of its 95 % interval (bootstrap only), and the p-value against
-    the baseline. Under `failed` it lists systems that could not be read and metrics that could not be tested, with the reasons.
+    For each system and metric, the output has the score, the p-value against the baseline, and by the bootstrap mean and half-width of the
+    95 % interval. Under `failed` it lists systems that could not be read and metrics that could not be tested, with the reasons.
     """
     # sacreBLEU takes the seed of its tests from the environment
     os.environ["SACREBLEU_SEED"] = str(seed)
@@ -81,8 +81,8 @@ def per_seed(
         (signature,) = signatures.values()
         _, results = cast(Iterable[list[Result]], scores.values())
         for name, result in zip(hypotheses, results, strict=True):
-            # sacreBLEU counts only resamples with a strictly greater difference; so it would call
-            # the difference between two equal outputs significant; and all resamples of a single sentence are that sentence
+            # sacreBLEU counts only resamples with a strictly greater difference, so it would call the difference between two equal outputs
+            # significant. All resamples of a single sentence are that sentence.
             nothing_shown = name != names[0] and (result.score == results[0].score or len(reference) == 1)
             rows[name][metric] = {
                 "score": result.score,
@@ -176,9 +176,9 @@ def compare(
 ) -> dict[tuple[str, str], dict[str, float | int | None]]:
     """Test the difference between the arms of each pair.
 
-    The p-value is the share of the resamples whose difference is at least as far from the mean of all resamples (bootstrap), or from
-    zero (randomization), as the observed difference is from zero: two-sided, and from the resamples of the interval. With one training seed
-    the bootstrap's resamples are sacreBLEU's, whose own p-value is in effect one-sided, about half of this one.
+    The p-value is the share of the resamples whose difference is at least as far from their centre as the observed difference is from zero.
+    The centre is the mean of all resamples (bootstrap), or zero (randomization). So it is two-sided, from the resamples of the interval.
+    With one training seed the bootstrap's resamples are sacreBLEU's, whose own p-value is in effect one-sided, about half of this one.
 
     Args:
         statistics: (arm, training seed) → counts of each sentence (sentences × counts).
@@ -189,8 +189,8 @@ def compare(
         blocks: Where the rows are the sentences of several texts, one text after the other: how many each has.
 
     Returns:
-        For each pair the number of seeds that both arms have, the difference averaged over them, its 95 % interval (`low` and `high`;
-        bootstrap only) and its p-value; None where they have no seed in common.
+        For each pair the number of seeds that both arms have, the difference averaged over them, and its p-value. The bootstrap gives its
+        95 % interval, too (`low` and `high`). Without a seed in common these are None.
     """
     observed = {key: score(counts.sum(axis=0)) for key, counts in statistics.items()}
     bootstrap = settings.test == "bootstrap"

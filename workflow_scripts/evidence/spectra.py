@@ -14,7 +14,7 @@ moved
 largest
     the largest singular value.
 embeddings
-    The same of the embeddings of pieces, which Ji et al. name as what their argument hangs on besides, and leave open (footnote 2). Their
+    The same of the embeddings of pieces, on which the argument of Ji et al. hangs besides; they leave them open (footnote 2). Their
     singular values are the roots of the eigenvalues of EᵀE, so that those below 1e-8 of the largest one are not exact. The distance to the
     base is given where both have the same number of pieces.
 effective rank

@@ -1,11 +1,11 @@
 """speed: how many sentences a second the arms of an experiment write, and how good these are.
 
 All arms are measured one after the other in one job, with the same sentences on the same device, by as many threads. As in the paper
-of SGA (Wu et al. 2023, section 5.1) the sentences go through one at a time, and loading a model does not count; in addition they go
-through in batches. An arm that writes piece by piece is measured with several widths of the beam, by Hugging Face's `generate` with its
-cache and by CTranslate2, which is the faster one and which the paper does not have. An arm that writes at once is measured with several
-numbers of denoising iterations, of which 0 is its alignment alone, and where mask-predict guesses the alignment, with several numbers of
-guesses (Table 4).
+of SGA (Wu et al. 2023, section 5.1) the sentences go through one at a time, and loading a model does not count. In addition they go through
+in batches. An arm that writes piece by piece is measured with several widths of the beam, by Hugging Face's `generate` with its cache and
+by CTranslate2. The latter is faster, and the paper does not have it. An arm that writes at once is measured with several numbers of
+denoising iterations, of which 0 is its alignment alone. Where mask-predict guesses the alignment, there are several numbers of guesses
+(Table 4).
 """
 
 import itertools

@@ -1,8 +1,8 @@
 """states: one vector per text from every layer of a model, for the analyses of what models have learnt.
 
 1. `read_texts` reads the texts, the same number in each language.
-2. `longest_of` is the longest row that all models of an analysis can read. Longer texts are cut to it for each, so that no model's
-   states are of more of a text than another's; models that cut text into other pieces still end at another word.
+2. `longest_of` is the longest row that all models of an analysis can read. Longer texts are cut to it for each, so that no model
+   reads more of a text than another. Models that cut text into other pieces still end at another word.
 3. `open_half` loads the half of a model that is looked into: of an encoder-decoder its encoder, or if asked its decoder.
 4. `pooled` runs texts through it and makes one vector of each row in each layer, in several ways (`Pooling`).
 
@@ -69,7 +69,7 @@ class Half:
 def open_half(name: str, folder: Path, side: Side = "encoder", device: str = "auto", documents: bool = False) -> Half:
     """Load a model of any family, without its head, in float32; in the texts of `documents`, `</s>` stands between sentences.
 
-    Raises `InputError` where it has no decoder and the decoder is asked for, as of a model that was finetuned with `parts: encoder`, and
+    Raises `InputError` where the decoder is wanted of a model without one, such as one that was finetuned with `parts: encoder`. So it does
     where the folder lacks weights of the half.
     """
     from transformers import AutoModel

@@ -1,10 +1,10 @@
 """tag_scores: how well words are tagged: accuracy of tags, precision, recall and F1 of spans, and what a word list gets.
 
-Spans are found by seqeval in its default mode, which follows conlleval (Tjong Kim Sang and Buchholz 2000): an ``I-`` that does
+Spans are found by seqeval in its default mode, which follows conlleval (Tjong Kim Sang and Buchholz 2000). An ``I-`` that does
 not follow a tag of its type begins a new span. A span is right if its type, beginning and end are right. XGLUE and XTREME also
 score with seqeval, even part-of-speech tags: there a span is a run of words with the same tag. XTREME reports its F1; XGLUE's
 script reports its precision (its paper says accuracy). Of a tag such as NOUN today's seqeval takes the first letter for a prefix
-and the rest for the type, so that CCONJ and SCONJ are one type; in its versions before 1.0 the type was the whole tag, as it is here.
+and the rest for the type, so that CCONJ and SCONJ are one type. Before its version 1.0 the type was the whole tag, as it is here.
 SCONJ and SYM begin with the S of a span of one word, so that two of them are never one span.
 
 Scores are computed from sums of counts per sentence, so that tests of significance can resample sentences.

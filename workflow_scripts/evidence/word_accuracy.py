@@ -1,8 +1,8 @@
 """word_accuracy: measures how well words are translated, by their frequency in the training text.
 
-Zan et al., section V-B and Table VII: compare-mt (Neubig et al. 2019) counts in each sentence how many words of the
+As in Zan et al. (section V-B and Table VII), compare-mt (Neubig et al. 2019) counts in each sentence how many words of the
 reference are in the hypothesis. Words with fewer than 100 occurrences in the training text are rare, words with 1,000 or
-more are frequent; all of the corpus counts, also where finetuning reads only some of its pairs. All texts are divided
+more are frequent. All of the corpus counts, also where finetuning reads only some of its pairs. All texts are divided
 into words by sacreBLEU's tokeniser.
 """
 
