@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 import torch
 from tiny_decoders import small_decoder
-from tiny_models import small_encoder, small_model
 from transformers import AutoModelForQuestionAnswering
 
 from workflow_scripts.evidence import answers
@@ -27,13 +26,6 @@ from workflow_scripts.training.job import Job
 
 FAMILIES = ["mbart", "cc25", "mbart50", "nllb", "m2m100", "bert", "xlm-roberta"]
 HEADS = [*((family, "both") for family in FAMILIES), ("mbart", "encoder"), ("nllb", "encoder")]
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory) -> dict[str, Path]:
-    """A tiny model of each family."""
-    make = {"bert": small_encoder, "xlm-roberta": small_encoder}
-    return {name: make.get(name, small_model)(tmp_path_factory.mktemp(name), name) for name in FAMILIES}
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import warm
 from phases import assert_alike, assert_same
 from safetensors.torch import load_file
 from test_checkpoints import run_until, same
-from tiny_models import MANUAL, small_encoder, small_model
+from tiny_models import MANUAL
 
 from workflow_scripts.evidence.average import Significance
 from workflow_scripts.noise.candidates import Lookup, Lookups
@@ -36,16 +36,6 @@ TEXTS = [
     Example("Writer", "Open the text document.", "Print it."),
     Example("Calc", "A cell.", "The sum of all cells in a sheet is shown below."),
 ]
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory):
-    """A tiny model of each family."""
-    made = {}
-    for family in FAMILIES:
-        folder = tmp_path_factory.mktemp(family)
-        made[family] = small_model(folder, family) if "bart" in family or family == "cc25" else small_encoder(folder, family)
-    return made
 
 
 @pytest.fixture(scope="module")
@@ -84,8 +74,8 @@ def finetune(tables: Path, start: Path, out: Path, **changes):
 
 @pytest.mark.parametrize("family", ["cc25", "mbart50", "nllb"])
 @pytest.mark.parametrize("reads", ["tag", "mean"])
-def test_the_encoder_alone_has_the_head_of_xlmr(tmp_path, family, reads):
-    folder, settings = small_model(tmp_path, family), Classification(parts="encoder", reads=reads)
+def test_the_encoder_alone_has_the_head_of_xlmr(models, tmp_path, family, reads):
+    folder, settings = models[family], Classification(parts="encoder", reads=reads)
     reader, network = Reader(folder, 40), load_text_head(folder, LABELS, settings, seed=1).eval()
     rows = reader.rows(TEXTS, "en", LABELS)
     together = label_scores(network, reader, rows, "float32")

@@ -10,7 +10,6 @@ import torch
 import warm
 from safetensors.torch import load_file
 from test_checkpoints import TORCHRUN
-from tiny_models import small_encoder, small_model
 
 from workflow_scripts import plugins
 from workflow_scripts.noise.candidates import Lookup, Lookups
@@ -33,9 +32,9 @@ from workflow_scripts.training.job import Job
 UPOS = ["ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X"]
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory):
-    return small_encoder(tmp_path_factory.mktemp("model"), "xlm-roberta")
+@pytest.fixture
+def model(models):
+    return models["xlm-roberta"]
 
 
 @pytest.fixture(scope="module")
@@ -178,11 +177,9 @@ def test_a_point_of_a_grid_may_diverge(text, model, tmp_path):
         finetune(told(learning_rate=1e30), **files(text, model, tmp_path / "not kept"))
 
 
-def test_a_model_reads_as_the_chosen_point_was_finetuned(text, tmp_path):
+def test_a_model_reads_as_the_chosen_point_was_finetuned(text, models, tmp_path):
     """Here from the encoder alone, which the grid chose, and not from both halves, its first value."""
-    (tmp_path / "mbart").mkdir()
-    start = small_model(tmp_path / "mbart")
-    finetune(told(parts="encoder", epochs=2), **files(text, start, tmp_path / "chosen"))
+    finetune(told(parts="encoder", epochs=2), **files(text, models["mbart"], tmp_path / "chosen"))
     chosen = {"settings": {"parts": "encoder", "epochs": 2}, "checkpoints": "elsewhere"}
     (tmp_path / "choice.json").write_text(json.dumps({"seed": 1, "phases": {"finetune": chosen}}))
     for name, given in (("itself", {"settings": Labelling(parts="encoder")}), ("chosen by grid", {"choice": tmp_path / "choice.json"})):
@@ -192,11 +189,10 @@ def test_a_model_reads_as_the_chosen_point_was_finetuned(text, tmp_path):
     assert one == other
 
 
-def test_text_in_a_language_without_a_tag_can_be_learnt_from(text, tmp_path):
+def test_text_in_a_language_without_a_tag_can_be_learnt_from(text, models, tmp_path):
     settings = told()
     settings.more_train, settings.more_dev = ["bg"], ["el"]
-    (tmp_path / "mbart").mkdir()
-    given = files(text, small_model(tmp_path / "mbart"), tmp_path)
+    given = files(text, models["mbart"], tmp_path)
     given |= {"train": (*given["train"], text / "translations.de.tsv"), "dev": (*given["dev"], text / "more_dev.de.tsv")}
     finetune(settings, **given)
     assert read_json(tmp_path / "training.json")["languages"] == ["en", "bg"]
@@ -214,13 +210,11 @@ def test_an_update_has_rows_of_one_length_and_the_last_of_any():
     assert len(last) == 2 * 20 and 300 < sum(last) / len(last) < 900
 
 
-@pytest.mark.parametrize("parts", ["both", "encoder"])
-def test_two_processes_agree_with_one(text, model, tmp_path, parts):
+@pytest.mark.parametrize("family, parts", [("xlm-roberta", "both"), ("mbart", "encoder")])
+def test_two_processes_agree_with_one(text, models, tmp_path, family, parts):
     """Also where a head reads the encoder alone: the decoder's weights never get a gradient, and several processes wait for all."""
     still = {"dropout": 0.0, "attention_dropout": 0.0, "batch_size": 7, "parts": parts}
-    if parts == "encoder":
-        (tmp_path / "mbart").mkdir()
-        model = small_model(tmp_path / "mbart")
+    model = models[family]
     finetune(told(**still), **files(text, model, tmp_path / "one"))
     finetune(told(**{**still, "learning_rate": 1e-12}), **files(text, model, tmp_path / "start"))
     line = [sys.executable, *TORCHRUN, "workflow_scripts.tasks.head", "finetune", "--task", "labelling"]

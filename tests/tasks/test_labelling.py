@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from tiny_models import small_encoder, small_model
 
 from workflow_scripts.evidence import tag_scores
 from workflow_scripts.evidence.average import AVERAGE, Significance
@@ -28,13 +27,6 @@ from workflow_scripts.training.job import Job
 UD = Path("resources/universal-dependencies")
 UPOS = ["ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X"]
 FAMILIES = ["mbart", "mbart50", "nllb", "bert", "xlm-roberta"]
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory) -> dict[str, Path]:
-    """A tiny model of each family."""
-    make = {"bert": small_encoder, "xlm-roberta": small_encoder}
-    return {name: make.get(name, small_model)(tmp_path_factory.mktemp(name), name) for name in FAMILIES}
 
 
 @pytest.fixture(scope="module")

@@ -5,20 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny_models import small_encoder, small_model
 
 from workflow_scripts.evidence.states import encoded, open_half, pooled, pooling_weights
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.neighbours import Near, Retrieval, Sides, chosen_layers, look_up
 
 FAMILIES = ["mbart", "mbart50", "nllb", "bert", "xlm-roberta"]
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory) -> dict[str, Path]:
-    """A tiny model of each family."""
-    make = {"bert": small_encoder, "xlm-roberta": small_encoder}
-    return {name: make.get(name, small_model)(tmp_path_factory.mktemp(name), name) for name in FAMILIES}
 
 
 def vectors(folder: Path, lines: list[str], layers: list[int] | None = None, part="encoder", pooling="mean", batch_tokens=4000):

@@ -8,7 +8,6 @@ import pytest
 import torch
 import yaml
 from snakemake.utils import update_config
-from tiny_models import small_encoder, small_model
 
 from workflow_scripts.evidence import ranking_scores
 from workflow_scripts.evidence.average import AVERAGE, Significance
@@ -25,13 +24,6 @@ from workflow_scripts.training.job import Job
 GRADES = ["0", "1", "2"]
 XQUADR = Path("resources/xquad-r")
 FAMILIES = ["mbart", "mbart50", "nllb", "bert", "xlm-roberta"]
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory) -> dict[str, Path]:
-    """A tiny model of each family."""
-    make = {"bert": small_encoder, "xlm-roberta": small_encoder}
-    return {name: make.get(name, small_model)(tmp_path_factory.mktemp(name), name) for name in FAMILIES}
 
 
 def source(code: str, **more) -> LabelledSource:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import yaml
 from snakemake.utils import update_config
-from tiny_models import manual_pairs, small_encoder, small_model
+from tiny_models import manual_pairs
 
 from workflow_scripts.evidence.average import AVERAGE, Significance
 from workflow_scripts.run.config import load
@@ -14,15 +14,6 @@ from workflow_scripts.tasks import retrieval
 from workflow_scripts.tasks.neighbours import Retrieval
 from workflow_scripts.tasks.plan import Plans
 from workflow_scripts.text.aligned import AlignedSource, main
-
-FAMILIES = ["mbart", "mbart50", "nllb", "bert", "xlm-roberta"]
-
-
-@pytest.fixture(scope="module")
-def models(tmp_path_factory) -> dict[str, Path]:
-    """A tiny model of each family."""
-    make = {"bert": small_encoder, "xlm-roberta": small_encoder}
-    return {name: make.get(name, small_model)(tmp_path_factory.mktemp(name), name) for name in FAMILIES}
 
 
 @pytest.fixture(scope="module")
