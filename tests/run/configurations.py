@@ -4,9 +4,18 @@ import copy
 from pathlib import Path
 
 import yaml
+from snakemake.utils import update_config
 
 DEFAULT = yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8"))
 RECIPE = yaml.safe_load(Path("config/help-summaries.yaml").read_text(encoding="utf-8"))
+
+
+def with_recipes(*names: str) -> dict:
+    """config.yaml with these recipes laid over it, one over the other."""
+    raw = copy.deepcopy(DEFAULT)
+    for name in names:
+        update_config(raw, yaml.safe_load(Path(f"config/{name}.yaml").read_text(encoding="utf-8")))
+    return raw
 
 
 def changed(path: str, value):

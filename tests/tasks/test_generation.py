@@ -1,10 +1,9 @@
 """Questions, titles and stories: what an experiment means, answers in several languages from one loaded model."""
 
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-import yaml
+from configurations import with_recipes, with_value
 from tiny_models import manual_pairs, small_model
 from transformers import MBartForConditionalGeneration
 
@@ -22,12 +21,8 @@ from workflow_scripts.text.files import read_lines
 
 def raw() -> dict:
     """The raw configuration of config/questions.yaml over config.yaml, with its experiment and one from English into German."""
-    merged: dict = {}
-    for recipe in ("config.yaml", "config/questions.yaml", "config/stories.yaml"):
-        for section, block in yaml.safe_load(Path(recipe).read_text(encoding="utf-8")).items():
-            merged[section] = {**merged.get(section, {}), **block}
-    merged["run"] = {"experiments": ["questions", "stories-de"], "arms": ["finetune", "csr"], "seeds": [1]}
-    return merged
+    run = {"experiments": ["questions", "stories-de"], "arms": ["finetune", "csr"], "seeds": [1]}
+    return with_value(with_recipes("questions", "stories"), "run", run)
 
 
 @pytest.mark.parametrize("engine", ["ctranslate2", "huggingface"])
@@ -181,11 +176,5 @@ BY = {"by": {"backbone": "bible-questions"}}
     ],
 )
 def test_mistakes_are_named(path, value, message):
-    given = raw()
-    *keys, last = path.split("/")
-    block = given
-    for key in keys:
-        block = block[key]
-    block[last] = value
     with pytest.raises(InputError, match=message):
-        load(given)
+        load(with_value(raw(), path, value))

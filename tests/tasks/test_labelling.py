@@ -1,6 +1,5 @@
 """Token labelling: pieces and words of all families, windows, finetuning, prediction of all test sets, and comparison."""
 
-import copy
 import json
 import math
 import shutil
@@ -9,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-import yaml
+from configurations import with_recipes, with_value
 
 from workflow_scripts.evidence import tag_scores
 from workflow_scripts.evidence.average import AVERAGE, Significance
@@ -245,9 +244,6 @@ def test_named_entities_are_judged_by_f1(models, tmp_path):
     )
 
 
-DEFAULT = yaml.safe_load(Path("config.yaml").read_text("utf-8"))
-
-
 @pytest.mark.parametrize(
     "path, value, said",
     [
@@ -269,14 +265,6 @@ DEFAULT = yaml.safe_load(Path("config.yaml").read_text("utf-8"))
     ],
 )
 def test_mistakes_in_the_configuration_are_named(path, value, said):
-    raw = {**DEFAULT, "run": {"seeds": [1]}}
-    for section, block in yaml.safe_load(Path("config/labelling.yaml").read_text("utf-8")).items():
-        raw[section] = {**raw.get(section, {}), **block}
-    config.load(copy.deepcopy(raw))
-    *where, key = path.split("/")
-    block = raw
-    for name in where:
-        block = block[name]
-    block[key] = value
+    config.load(with_recipes("labelling"))
     with pytest.raises(InputError, match=said):
-        config.load(raw)
+        config.load(with_value(with_recipes("labelling"), path, value))

@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-import yaml
-from snakemake.utils import update_config
+from configurations import with_recipes, with_value
 
 from workflow_scripts.evidence import ranking_scores
 from workflow_scripts.evidence.average import AVERAGE, Significance
@@ -163,37 +162,25 @@ def test_comparison_of_arms(text, tmp_path):
             head.compare_arms(RANKING, folders, files, tmp_path / "x.json", **names)
 
 
-def configuration(**changes):
-    raw = yaml.safe_load(Path("config.yaml").read_text("utf-8"))
-    update_config(raw, yaml.safe_load(Path("config/ranking.yaml").read_text("utf-8")))
-    for path, value in changes.items():
-        *keys, last = path.split("__")
-        block = raw
-        for key in keys:
-            block = block[key.replace("xquadr", "xquad-r")]
-        block[last] = value
-    return load(raw)
-
-
 @pytest.mark.parametrize(
     "path, value, said",
     [
-        ("labelled__xquadr__labels", ["bad", "good"], "labels: 'bad' is no grade; a grade is a number from 0"),
-        ("labelled__xquadr__labels", ["-1", "2"], "labels: '-1' is no grade"),
-        ("labelled__xquadr__unit", "text", "`queries` and `documents` are for `unit: query`"),
-        ("labelled__xquadr__train", {"file": "x.tsv", "columns": {"text": 1, "label": 2}}, "train.columns: say nothing about pair"),
-        ("labelled__xquadr__train", {"file": "x.tsv", "queries": "y.tsv"}, "train: give `file`, `queries` and `documents`"),
+        ("labelled/xquad-r/labels", ["bad", "good"], "labels: 'bad' is no grade; a grade is a number from 0"),
+        ("labelled/xquad-r/labels", ["-1", "2"], "labels: '-1' is no grade"),
+        ("labelled/xquad-r/unit", "text", "`queries` and `documents` are for `unit: query`"),
+        ("labelled/xquad-r/train", {"file": "x.tsv", "columns": {"text": 1, "label": 2}}, "train.columns: say nothing about pair"),
+        ("labelled/xquad-r/train", {"file": "x.tsv", "queries": "y.tsv"}, "train: give `file`, `queries` and `documents`"),
         (
-            "labelled__xquadr__train",
+            "labelled/xquad-r/train",
             {"file": "x.tsv", "queries": "q.jsonl", "documents": "y.tsv"},
             r"train\.queries: q\.jsonl has JSON lines",
         ),
-        ("experiments__answers__ranking__relevant", 0, "relevant"),
-        ("experiments__answers__ranking__relevant", 3, r"relevant: 3 must be more than .*, 0, and at most the greatest, 2; otherwise all"),
-        ("labelled__xquadr__labels", ["1", "2"], r"relevant: 1 must be more than the least of the grades, 1"),
+        ("experiments/answers/ranking/relevant", 0, "relevant"),
+        ("experiments/answers/ranking/relevant", 3, r"relevant: 3 must be more than .*, 0, and at most the greatest, 2; otherwise all"),
+        ("labelled/xquad-r/labels", ["1", "2"], r"relevant: 1 must be more than the least of the grades, 1"),
     ],
 )
 def test_mistakes_in_the_configuration(path, value, said):
-    configuration()
+    load(with_recipes("ranking"))
     with pytest.raises(InputError, match=said):
-        configuration(**{path: value})
+        load(with_value(with_recipes("ranking"), path, value))

@@ -3,8 +3,7 @@
 from pathlib import Path
 
 import pytest
-import yaml
-from snakemake.utils import update_config
+from configurations import with_recipes, with_value
 from tiny_models import manual_pairs
 
 from workflow_scripts.evidence.average import AVERAGE, Significance
@@ -89,20 +88,15 @@ def test_comparison_of_models(text, tmp_path):
         retrieval.compare_models(folders, gold, tmp_path / "x.json", **named)
 
 
-def configuration(**changes):
-    raw = yaml.safe_load(Path("config.yaml").read_text("utf-8"))
-    update_config(raw, yaml.safe_load(Path("config/retrieval.yaml").read_text("utf-8")))
-    for path, value in changes.items():
-        *keys, last = path.split("__")
-        block = raw
-        for key in keys:
-            block = block[key.replace("german_english", "german-english")]
-        block[last] = value
+def configuration(changes=None):
+    raw = with_recipes("retrieval")
+    for path, value in (changes or {}).items():
+        with_value(raw, path, value)
     return load(raw)
 
 
-MODELS = "experiments__translations__models"
-TEST = "aligned__german_english__test"
+MODELS = "experiments/translations/models"
+TEST = "aligned/german-english/test"
 BUCC = {"languages": ["de", "en"], "files": {"de": "x.de", "en": "x.en"}, "gold": "x.gold"}
 
 
@@ -133,23 +127,20 @@ BUCC = {"languages": ["de", "en"], "files": {"de": "x.de", "en": "x.en"}, "gold"
 )
 def test_mistakes_in_the_configuration(path, value, said):
     with pytest.raises(InputError, match=said):
-        configuration(**{path: value})
+        configuration({path: value})
 
 
 @pytest.mark.parametrize("model", [{}, {"experiment": "nothing", "arm": "csr"}])
 def test_a_model_of_nothing_is_told_beside_an_experiment_that_trains(model):
     """That experiment's backbone leaves out the test sentences of all models of the run, also of one that is not there."""
-    raw = yaml.safe_load(Path("config.yaml").read_text("utf-8"))
-    update_config(raw, yaml.safe_load(Path("config/bridges.yaml").read_text("utf-8")))
-    raw["experiments"]["bridges-sentences"]["models"]["mbart"] = model
     with pytest.raises(InputError, match=r"models\.mbart"):
-        load(raw)
+        load(with_value(with_recipes("bridges"), "experiments/bridges-sentences/models/mbart", model))
 
 
 def test_a_model_of_an_arm_starts_from_the_arms_backbone():
     """So what a test set holds out is held out of the text of that backbone, too."""
     raw = {"experiment": "help-de-en", "arm": "csr"}
-    config = configuration(run__experiments=["help-de-en", "translations"], **{MODELS: {"a": raw, "b": {"backbone": "bible-apart"}}})
+    config = configuration({"run/experiments": ["help-de-en", "translations"], MODELS: {"a": raw, "b": {"backbone": "bible-apart"}}})
     config.arms["csr"][0].backbone = "bible-both"
     assert [backbone.name for backbone in Plans(config).experiments["translations"].backbones] == ["bible-both", "bible-apart"]
 
@@ -170,7 +161,7 @@ def test_an_experiment_without_training_has_models_instead_of_arms():
 def test_a_backbone_is_measured_once_and_an_arm_with_each_seed():
     run = {"experiments": ["translations", "help-de-en"], "arms": ["finetune", "csr"], "seeds": [1, 2]}
     models = {"plain": {"backbone": "bible-apart"}, "csr": {"experiment": "help-de-en", "arm": "csr", "phase": "pretext"}}
-    config = configuration(run=run, **{MODELS: models})
+    config = configuration({"run": run, MODELS: models})
     results = retrieval.RETRIEVAL.results(Plans(config).experiments["translations"])
     found = {path.removeprefix("results/runs/translations/") for path in results if path.endswith("predictions")}
     assert found == {"plain/seed1/predictions", "csr/seed1/predictions", "csr/seed2/predictions"}
