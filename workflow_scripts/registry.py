@@ -26,11 +26,7 @@ BUILT_IN: dict[str, tuple[str, ...]] = {
         "workflow_scripts.training.alternating",
     ),
     "adapter": ("workflow_scripts.training.lora", "workflow_scripts.training.freezing", "workflow_scripts.training.widening"),
-    "analysis": (
-        "workflow_scripts.evidence.cka",
-        "workflow_scripts.evidence.separability",
-        "workflow_scripts.evidence.spectra",
-    ),
+    "analysis": ("workflow_scripts.evidence.cka", "workflow_scripts.evidence.separability", "workflow_scripts.evidence.spectra"),
     "engine": ("workflow_scripts.models.engines", "workflow_scripts.models.serving"),
     "generator": ("workflow_scripts.training.writing",),
     "metric": ("workflow_scripts.evidence.scores",),

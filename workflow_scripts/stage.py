@@ -374,22 +374,15 @@ def checksums(paths: Iterable[Path | str | None]) -> dict[str, str]:
     return {path: checksum(path) for path in dict.fromkeys(str(path) for path in paths if path)}
 
 
+_LIBRARIES = ("torch", "transformers", "gensim", "numpy", "sacrebleu", "rouge-score", "ctranslate2", "sentencepiece", "unbabel-comet")
+"""Libraries whose version affects results."""
+
+
 @functools.cache
 def provenance() -> dict[str, Any]:
     """Git commit of the code ("unknown" without git or its folder), versions of libraries that affect results, SHA-256 of plugins."""
     versions = {"python": ".".join(map(str, sys.version_info[:3]))}
-    for package in (
-        "torch",
-        "transformers",
-        "gensim",
-        "numpy",
-        "sacrebleu",
-        "rouge-score",
-        "ctranslate2",
-        "sentencepiece",
-        "unbabel-comet",
-        "snakemake",
-    ):
+    for package in (*_LIBRARIES, "snakemake"):
         with contextlib.suppress(importlib.metadata.PackageNotFoundError):
             versions[package] = importlib.metadata.version(package)
     # in a folder that is no clone git would look above it

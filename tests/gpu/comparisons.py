@@ -103,6 +103,7 @@ def training(folder: Path, device: str) -> None:
 # heads
 
 HEAD = {**NO_DROPOUT, "batch_size": 16, "learning_rate": 1e-3, "patience": 0, "precision": "float32"}
+TAGS = ["ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X"]
 
 
 def tables(folder: Path, settings: Labelled, rows: int) -> Path:
@@ -152,11 +153,10 @@ def classifying(folder: Path, device: str) -> None:
 
 def tagging(folder: Path, device: str) -> None:
     """A tagger's losses and tags."""
-    tags = "ADJ ADP ADV AUX CCONJ DET INTJ NOUN NUM PART PRON PROPN PUNCT SCONJ SYM VERB X".split()
     source = {part: LabelledSource(file=f"resources/universal-dependencies/en.{part}.conllu.xz") for part in ("train", "dev", "test")}
-    settings = Labelled(language="en", labels=tags, train=source["train"], dev=source["dev"], test={"en": source["test"]}, unit="word")
+    settings = Labelled(language="en", labels=TAGS, train=source["train"], dev=source["dev"], test={"en": source["test"]}, unit="word")
     text = tables(folder, settings, 40)
-    head(folder, device, labelling.LABELLING, small_encoder(folder, "bert"), text, tags, max_length=64)
+    head(folder, device, labelling.LABELLING, small_encoder(folder, "bert"), text, TAGS, max_length=64)
 
 
 def marking(folder: Path, device: str) -> None:

@@ -41,24 +41,10 @@ from workflow_scripts.stage import InputError, atomic, read_json, run
 Pair = dict[Key, np.ndarray]
 """Counts for one language pair: (arm, seed) → array of sentences × counts, with the same sentences for all arms and seeds."""
 
-COLUMNS = (
-    "experiments",
-    "arm",
-    "other",
-    "testset",
-    "metric",
-    "pairs",
-    "seeds",
-    "sentences",
-    "effect",
-    "low",
-    "high",
-    "p",
-    "t_low",
-    "t_high",
-    "t_p",
-    "by_pair",
-)
+STUDENT = ("t_low", "t_high", "t_p")
+"""The columns of Student's interval and p-value."""
+COLUMNS: tuple[str, ...] = ("experiments", "arm", "other", "testset", "metric", "pairs", "seeds", "sentences")
+COLUMNS += ("effect", "low", "high", "p", *STUDENT, "by_pair")
 
 
 def main(
@@ -187,7 +173,7 @@ def compare(pairs: list[Pair], scores: list[Score], arm: str, other: str, sample
 def student(values: list[float]) -> dict[str, float]:
     """Student's 95 % interval of the mean of `values`, and the two-sided p-value of its being zero; not a number for a single value."""
     if len(values) < 2:
-        return dict.fromkeys(("t_low", "t_high", "t_p"), float("nan"))
+        return dict.fromkeys(STUDENT, float("nan"))
     if np.ptp(values) == 0:
         return {"t_low": values[0], "t_high": values[0], "t_p": 0.0 if values[0] else 1.0}
     found = stats.ttest_1samp(values, 0.0)

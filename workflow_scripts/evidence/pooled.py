@@ -22,10 +22,10 @@ from pathlib import Path
 import numpy as np
 
 from workflow_scripts.evidence.collect import read_table
-from workflow_scripts.evidence.hierarchy import student, write_effects
+from workflow_scripts.evidence.hierarchy import STUDENT, student, write_effects
 from workflow_scripts.stage import InputError, run
 
-COLUMNS = ("experiments", "over", "arm", "other", "testset", "metric", "seeds", "effect", "t_low", "t_high", "t_p")
+COLUMNS = ("experiments", "over", "arm", "other", "testset", "metric", "seeds", "effect", *STUDENT)
 
 
 def main(

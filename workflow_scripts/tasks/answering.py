@@ -163,12 +163,7 @@ ANSWERING = head_task(
         "windows": len(part.windows),
         "answers_lost": answers_lost(part.windows, part.examples),
     },
-    words={
-        "learns": "mark the answer of a question in a passage",
-        "inputs": "questions",
-        "outputs": "answers",
-        "row": "questions",
-    },
+    words={"learns": "mark the answer of a question in a passage", "inputs": "questions", "outputs": "answers", "row": "questions"},
     parts={"answered": ("Answers side by side", "answered")},
     templates=("answering",),
     measure=measure,

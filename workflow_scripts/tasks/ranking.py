@@ -176,12 +176,7 @@ RANKING = head_task(
     # in full, since rounding would make ties
     answer=lambda example, line: float(line),
     loss=lambda about: loss_of(about.labels, about.settings.loss),
-    words={
-        "learns": "grade documents by how well they answer a query",
-        "inputs": "queries",
-        "outputs": "grades",
-        "row": "documents",
-    },
+    words={"learns": "grade documents by how well they answer a query", "inputs": "queries", "outputs": "grades", "row": "documents"},
     parts={"ranked": ("Rankings side by side", "ranked")},
     templates=("ranking",),
     measure=measure,
