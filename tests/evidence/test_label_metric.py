@@ -44,7 +44,7 @@ def test_the_example_is_scikit_learns():
 def test_an_entry_says_what_tables_need(registered):
     registered(lambda truth, given: [(a != b, 1) for a, b in zip(truth, given, strict=True)], higher_is_better=False, decimals=1)
     assert not higher_is_better("made") and decimals("made") == 1
-    assert higher_is_better("accuracy") and score_title("em") == "Exact match"
+    assert higher_is_better("accuracy") and score_title("em") == "Exact match" and score_title("ndcg") == "nDCG"
 
 
 @pytest.mark.parametrize(

@@ -74,7 +74,8 @@ def score_label(name: str) -> str:
 
 def score_title(name: str) -> str:
     """The same where it begins a sentence."""
-    return score_label(name)[:1].upper() + score_label(name)[1:]
+    label = score_label(name)
+    return label if label[1:2].isupper() else label[:1].upper() + label[1:]  # nDCG is written so everywhere
 
 
 def counted(metric: LabelMetric, truth: list[Any], given: list[Any], labels: list[str], language: str) -> np.ndarray:

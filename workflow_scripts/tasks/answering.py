@@ -14,7 +14,6 @@ import numpy as np
 
 from workflow_scripts.evidence import answers
 from workflow_scripts.evidence.average import scores_beside
-from workflow_scripts.evidence.label_metric import score_label, score_title
 from workflow_scripts.number_types import AboveZero, Limits, Positive
 from workflow_scripts.tasks.entry import Measure
 from workflow_scripts.tasks.head_settings import HeadSettings
@@ -81,8 +80,6 @@ def measure(settings: Any, text: Any) -> Measure:
     counted = "MLQA" if metric.endswith("_mlqa") else "SQuAD"
     return Measure(
         metric=metric,
-        name=score_label(metric),
-        title=score_title(metric),
         note=f" of answers in per cent, as {counted} counts it",
         others=tuple(other for other in answers.SCORES if other != metric),
         interval="the 95 % interval (bootstrap over questions)",

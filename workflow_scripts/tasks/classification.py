@@ -15,7 +15,6 @@ import numpy as np
 import torch
 
 from workflow_scripts.evidence import accuracy
-from workflow_scripts.evidence.label_metric import score_label, score_title
 from workflow_scripts.tasks.entry import Measure
 from workflow_scripts.tasks.head_settings import TextHeadSettings
 from workflow_scripts.tasks.head_task import About, Answered, head_task
@@ -64,18 +63,15 @@ def probabilities(path: Path, part: Part, answered: Answered, reader: Any, about
 
 def measure(settings: Any, text: Any) -> Measure:
     """What the scores are called."""
-    guess = "the most frequent label"
     return Measure(
         metric="accuracy",
-        name=score_label("accuracy"),
-        title=score_title("accuracy"),
         note=" in per cent",
         others=("macro_f1",),
         interval="Wilson's 95 % interval",
-        trivial=guess.removeprefix("the "),
-        trivially=f"always {guess} of the test set",
-        signature=guess.removeprefix("the "),
-        guess=f"always answering with {guess}",
+        trivial="most frequent label",
+        trivially="always the most frequent label of the test set",
+        signature="most frequent label",
+        guess="always answering with the most frequent label",
     )
 
 

@@ -12,6 +12,7 @@ from typing import Any, Generic, Literal, NamedTuple, TypeVar
 from workflow_scripts import registry
 from workflow_scripts.config.experiments import AnyExperiment
 from workflow_scripts.config.phases import Phase
+from workflow_scripts.evidence.label_metric import score_label, score_title
 from workflow_scripts.evidence.trivial import Kind
 
 P = TypeVar("P")
@@ -33,8 +34,6 @@ class Measure(NamedTuple):
 
     metric: str
     """The score that stands for the others, as scores.json and scores.tsv have it."""
-    name: str
-    title: str
     note: str
     """What follows the title in the caption of the table."""
     others: tuple[str, ...]
@@ -52,6 +51,16 @@ class Measure(NamedTuple):
     """What the loss on the dev set is counted in."""
     same_for_all_seeds: Callable[[str], bool] = lambda arm: False
     """Whether an arm is scored only once, under the first seed."""
+
+    @property
+    def name(self) -> str:
+        """What the report calls the metric."""
+        return score_label(self.metric)
+
+    @property
+    def title(self) -> str:
+        """The same where it begins a sentence."""
+        return score_title(self.metric)
 
 
 @dataclass(frozen=True, kw_only=True)

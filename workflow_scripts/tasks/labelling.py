@@ -21,7 +21,6 @@ import torch
 from workflow_scripts.device import without_gradients
 from workflow_scripts.evidence import tag_scores
 from workflow_scripts.evidence.average import scores_beside
-from workflow_scripts.evidence.label_metric import score_label, score_title
 from workflow_scripts.models.batches import Row, decoder_input
 from workflow_scripts.models.products import quick_products
 from workflow_scripts.models.templates import word_blank
@@ -125,8 +124,6 @@ def measure(settings: Any, text: Any) -> Measure:
     note = {"accuracy": " of tags in per cent", "f1": " of spans in per cent (seqeval, in its default mode)"}[metric]
     return Measure(
         metric=metric,
-        name=score_label(metric),
-        title=score_title(metric),
         note=note,
         others=tuple(other for other in ("accuracy", "f1", "precision", "recall") if other != metric),
         interval="the 95 % interval (bootstrap over sentences)",

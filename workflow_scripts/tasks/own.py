@@ -28,7 +28,7 @@ import numpy as np
 from workflow_scripts import plugins, registry
 from workflow_scripts.errors import InputError
 from workflow_scripts.evidence.average import Score, scores_beside
-from workflow_scripts.evidence.label_metric import register_label_metric, score_label
+from workflow_scripts.evidence.label_metric import register_label_metric
 from workflow_scripts.tasks.entry import Measure
 from workflow_scripts.tasks.head_settings import TextHeadSettings
 from workflow_scripts.tasks.head_task import About, Answered, head_task
@@ -164,8 +164,6 @@ def task(
     def measure(settings: Any, text: Any) -> Measure:
         return Measure(
             metric=metric,
-            name=score_label(metric),
-            title=score_label(metric),
             note=", times 100",
             others=tuple(others),
             interval=f"the 95 % interval (bootstrap over {row})",

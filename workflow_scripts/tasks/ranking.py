@@ -22,7 +22,6 @@ import torch
 
 from workflow_scripts.evidence import ranking_scores
 from workflow_scripts.evidence.average import scores_beside
-from workflow_scripts.evidence.label_metric import score_label
 from workflow_scripts.number_types import AboveZero, Positive
 from workflow_scripts.tasks.entry import Measure
 from workflow_scripts.tasks.head_settings import TextHeadSettings
@@ -89,8 +88,6 @@ def measure(settings: Any, text: Any) -> Measure:
     metric = settings.ranking.metric
     return Measure(
         metric=metric,
-        name=score_label(metric),
-        title=score_label(metric),
         note=", times 100; the gain of a document is its grade, and queries with one document are left out, as in XGLUE",
         others=tuple(other for other in ranking_scores.SCORES if other != metric),
         interval="the 95 % interval (bootstrap over queries)",

@@ -27,7 +27,6 @@ from workflow_scripts.config import paths
 from workflow_scripts.config.experiments import AnyExperiment, NamedModel
 from workflow_scripts.evidence import nearest
 from workflow_scripts.evidence.average import AVERAGE, Significance, compare_folders
-from workflow_scripts.evidence.label_metric import score_label, score_title
 from workflow_scripts.evidence.states import open_half
 from workflow_scripts.models.recognition import family_of
 from workflow_scripts.names import undefined, unfit
@@ -168,8 +167,6 @@ def measure(settings: RetrievalExperiment, text: Any) -> Measure:
         trivially = "one in as many as there are sentences"
     return Measure(
         metric=metric,
-        name=score_label(metric),
-        title=score_title(metric),
         note=note,
         others=("precision", "recall") if text.mines else ("backwards",),
         interval="the 95 % interval (bootstrap over sentences)",
