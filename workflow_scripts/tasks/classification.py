@@ -18,7 +18,7 @@ from workflow_scripts.evidence import accuracy
 from workflow_scripts.tasks.entry import Measure
 from workflow_scripts.tasks.head_settings import TextHeadSettings
 from workflow_scripts.tasks.head_task import About, Answered, head_task
-from workflow_scripts.tasks.heads import Part, load_text_head, logits_of
+from workflow_scripts.tasks.heads import Part, load_text_head, of_whole_texts
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.files import write_lines
 
@@ -33,19 +33,15 @@ class Classification(TextHeadSettings):
     """Whether words of the finetuning text are switched too, anew in each epoch, with the experiment's `codeswitch` and `lexicon`."""
 
 
-def predictions(network: Any, reader: Any, parts: list[Part], precision: str, about: About) -> list[Answered]:
+def answered(part: Part, logits: torch.Tensor, about: About) -> Answered:
     """A label for each example."""
-
-    def answered(part: Part, logits: torch.Tensor) -> Answered:
-        truth, best = torch.tensor([number for _, (number,) in part.rows]), logits.argmax(dim=1)
-        return Answered(
-            [about.labels[number] for number in best.tolist()],
-            lambda: float(torch.nn.functional.cross_entropy(logits, truth)),
-            logits,
-            lambda: float((best != truth).float().mean()),
-        )
-
-    return [answered(*one) for one in logits_of(network, reader, parts, precision)]
+    truth, best = torch.tensor([number for _, (number,) in part.rows]), logits.argmax(dim=1)
+    return Answered(
+        [about.labels[number] for number in best.tolist()],
+        lambda: float(torch.nn.functional.cross_entropy(logits, truth)),
+        logits,
+        lambda: float((best != truth).float().mean()),
+    )
 
 
 def counts(examples: list[Example], given: list[str], code: str, about: About) -> np.ndarray:
@@ -83,7 +79,7 @@ CLASSIFICATION = head_task(
     answers="labels",
     asked=True,
     network=load_text_head,
-    predictions=predictions,
+    predictions=of_whole_texts(answered),
     counts=counts,
     scores={"accuracy": lambda sums: sums[0] / sums[1]},
     score=lambda examples, given, code, about: accuracy.score([example.label for example in examples], given, about.labels),

@@ -150,10 +150,18 @@ def label_scores(network: PreTrainedModel, reader: Reader, rows: Sequence[Row], 
     return scores
 
 
-def logits_of(network: Any, reader: Reader, parts: list[Part], precision: str) -> list[tuple[Part, torch.Tensor]]:
-    """Each part with what a head for whole texts gives of it (rows × labels); the rows of all parts are batched together."""
-    found = label_scores(network, reader, [row for part in parts for row in part.rows], precision)
-    return list(zip(parts, found.split([len(part.rows) for part in parts]), strict=True))
+def of_whole_texts(answered: Callable[[Part, torch.Tensor, Any], Any]) -> Callable[..., list[Any]]:
+    """The `HeadTask.predictions` of a head for whole texts: part, its outputs (rows × labels), `About` → what is answered to the part.
+
+    The rows of all parts are batched together.
+    """
+
+    def predictions(network: Any, reader: Reader, parts: list[Part], precision: str, about: Any) -> list[Any]:
+        outputs = label_scores(network, reader, [row for part in parts for row in part.rows], precision)
+        by_part = outputs.split([len(part.rows) for part in parts])
+        return [answered(part, logits, about) for part, logits in zip(parts, by_part, strict=True)]
+
+    return predictions
 
 
 def summed_loss(outputs: Any, labels: torch.Tensor, num_items_in_batch: torch.Tensor | int | None = None) -> torch.Tensor:

@@ -18,12 +18,13 @@ is that of our own tasks with a head (`head_task`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, make_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
+import torch
 
 from workflow_scripts import plugins, registry
 from workflow_scripts.errors import InputError
@@ -32,13 +33,9 @@ from workflow_scripts.evidence.label_metric import register_label_metric
 from workflow_scripts.tasks.entry import Measure
 from workflow_scripts.tasks.head_settings import TextHeadSettings
 from workflow_scripts.tasks.head_task import About, Answered, head_task
-from workflow_scripts.tasks.heads import Part, load_text_head, logits_of, summed_over_rows
+from workflow_scripts.tasks.heads import Part, load_text_head, of_whole_texts, summed_over_rows
 from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.text.examples import Example
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
 
 _OF_THE_HEAD = {
     "outputs": "what the head gives, a tensor of examples × labels, or × `width`",
@@ -133,17 +130,12 @@ def task(
     def losses(logits: Any, numbers: Any, about: About) -> Any:
         return call("loss", {"outputs": logits, "numbers": numbers, "labels": about.labels, "settings": about.settings})
 
-    def predictions(network: Any, reader: Any, parts: list[Part], precision: str, about: About) -> list[Answered]:
-        import torch
-
-        def answered(part: Part, logits: Any) -> Answered:
-            given = list(call("answer", {"outputs": logits, "labels": about.labels, "settings": about.settings}))
-            if len(given) != len(part.examples):
-                raise InputError(f"task {name!r}: `answer` returned {len(given)} answers to {len(part.examples)} {row}")
-            numbers = torch.tensor([number for _, (number,) in part.rows])
-            return Answered(given, lambda: float(losses(logits, numbers, about).mean()))
-
-        return [answered(*one) for one in logits_of(network, reader, parts, precision)]
+    def answered(part: Part, logits: Any, about: About) -> Answered:
+        answers = list(call("answer", {"outputs": logits, "labels": about.labels, "settings": about.settings}))
+        if len(answers) != len(part.examples):
+            raise InputError(f"task {name!r}: `answer` returned {len(answers)} answers to {len(part.examples)} {row}")
+        numbers = torch.tensor([number for _, (number,) in part.rows])
+        return Answered(answers, lambda: float(losses(logits, numbers, about).mean()))
 
     def counted(examples: list[Example], given: list[Any], code: str, about: About) -> np.ndarray:
         truth = [kind(example.label) for example in examples]
@@ -198,7 +190,7 @@ def task(
         more_problems=problems,
         baseline_learns="learnt" in asked["trivial"],
         network=network or load,
-        predictions=predictions,
+        predictions=of_whole_texts(answered),
         counts=counted,
         scores=scores,
         score=scored,

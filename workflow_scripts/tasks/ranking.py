@@ -26,7 +26,7 @@ from workflow_scripts.number_types import AboveZero, Positive
 from workflow_scripts.tasks.entry import Measure
 from workflow_scripts.tasks.head_settings import TextHeadSettings
 from workflow_scripts.tasks.head_task import About, Answered, head_task
-from workflow_scripts.tasks.heads import Part, load_text_head, logits_of, summed_loss, summed_over_rows
+from workflow_scripts.tasks.heads import Part, load_text_head, of_whole_texts, summed_loss, summed_over_rows
 from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.text.examples import Example
 
@@ -68,19 +68,15 @@ def problems(plan: Plan) -> Iterator[str]:
 # answers and scores
 
 
-def predictions(network: Any, reader: Any, parts: list[Part], precision: str, about: About) -> list[Answered]:
+def answered(part: Part, logits: torch.Tensor, about: About) -> Answered:
     """A score for each document."""
+    numbers = torch.tensor([number for _, (number,) in part.rows])
+    scores = document_scores(logits, about.labels).tolist()
+    if not logits.isfinite().all():
+        # no ranking can be made of these; by its loss the training is stopped as one that has diverged
+        return Answered(scores, lambda: math.nan, error=lambda: math.nan)
     loss = loss_of(about.labels, about.settings.loss)
-
-    def answered(part: Part, logits: torch.Tensor) -> Answered:
-        numbers = torch.tensor([number for _, (number,) in part.rows])
-        given = document_scores(logits, about.labels).tolist()
-        if not logits.isfinite().all():
-            # no ranking can be made of these; by its loss the training is stopped as one that has diverged
-            return Answered(given, lambda: math.nan, error=lambda: math.nan)
-        return Answered(given, lambda: float(loss(SimpleNamespace(logits=logits), numbers)))
-
-    return [answered(*one) for one in logits_of(network, reader, parts, precision)]
+    return Answered(scores, lambda: float(loss(SimpleNamespace(logits=logits), numbers)))
 
 
 def measure(settings: Any, text: Any) -> Measure:
@@ -165,7 +161,7 @@ RANKING = head_task(
     unit="query",
     more_problems=problems,
     network=load_ranker,
-    predictions=predictions,
+    predictions=of_whole_texts(answered),
     counts=lambda examples, given, code, about: counts_of(examples, given, about.settings.relevant),
     scores=ranking_scores.SCORES,
     score=lambda examples, given, code, about: score(examples, given, about.settings),
