@@ -55,22 +55,23 @@ class Labelling(HeadSettings):
 # answers and scores
 
 
-def score(table: list[Example], given: list[list[str]], word_list: tag_scores.WordList, labels: list[str], metric: str) -> dict[str, Any]:
+def score(examples: list[Example], answers: list[list[str]], code: str, about: About) -> dict[str, Any]:
     """All scores of a test set in per cent, those of the word list (`chance`), and the confusion matrix.
 
-    `low` and `high` limit the 95 % interval of the leading score `metric`, from sentences drawn anew (bootstrap).
+    `low` and `high` limit the 95 % interval of the leading score, from sentences drawn anew (bootstrap).
     """
-    truth = [example.label.split(" ") for example in table]
-    words = [split_words(example.text) for example in table]
-    counts = tag_scores.count(truth, given)
+    word_list = tag_scores.learn_word_list((split_words(example.text), example.label.split(" ")) for example in about.learnt)
+    truth = [example.label.split(" ") for example in examples]
+    words = [split_words(example.text) for example in examples]
+    counts = tag_scores.count(truth, answers)
     trivial = tag_scores.count(truth, [word_list.tag(sentence) for sentence in words]).sum(axis=0)
-    confusion = Counter((a, b) for tags, answers in zip(truth, given, strict=True) for a, b in zip(tags, answers, strict=True))
+    confusion = Counter((a, b) for right, tags in zip(truth, answers, strict=True) for a, b in zip(right, tags, strict=True))
     return {
-        "examples": len(table),
+        "examples": len(examples),
         "words": int(counts[:, 1].sum()),
-        **scores_beside(counts, trivial, tag_scores.SCORES, metric, "word_list"),
+        **scores_beside(counts, trivial, tag_scores.SCORES, leading(about.settings, about.labels), "word_list"),
         "unknown_words": sum(word not in word_list.words for sentence in words for word in sentence) / counts[:, 1].sum(),
-        "confusion": {label: {other: confusion[label, other] for other in labels} for label in labels},
+        "confusion": {label: {other: confusion[label, other] for other in about.labels} for label in about.labels},
         "signature": f"seqeval {importlib.metadata.version('seqeval')}, default mode",
     }
 
@@ -104,12 +105,6 @@ def predictions(network: Any, reader: Any, parts: list[Part], precision: str, ab
     outputs = word_scores(network, reader, [row for part in parts for row in part.rows], precision)
     words = [sum(len(split_words(example.text)) for example in part.examples) for part in parts]
     return [answered(*one) for one in zip(parts, outputs.split(words), strict=True)]
-
-
-def scored(examples: list[Example], given: list[list[str]], code: str, about: About) -> dict[str, Any]:
-    """All scores of a test set, see `score`."""
-    learnt = tag_scores.learn_word_list((split_words(example.text), example.label.split(" ")) for example in about.learnt)
-    return score(examples, given, learnt, about.labels, leading(about.settings, about.labels))
 
 
 def beside(path: Path, part: Part, answered: Answered, reader: Any, about: About) -> dict[str, Any]:
@@ -238,7 +233,7 @@ LABELLING = head_task(
     predictions=predictions,
     counts=counts,
     scores=tag_scores.SCORES,
-    score=scored,
+    score=score,
     compared=lambda example, tags: (example.label.split(" "), tags),
     line=lambda example, tags: " ".join(tags),
     answer=tags_in,
