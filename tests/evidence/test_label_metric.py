@@ -61,6 +61,11 @@ def test_what_it_counts_is_a_row_for_each_example(registered, function, said):
         counted(registered(function), ["a", "b"], ["a", "b"], LABELS, "en")
 
 
+def test_a_score_of_a_task_is_none_of_ones_own():
+    with pytest.raises(InputError, match="metric 'accuracy' is counted by tasks themselves; name metrics of plugins, or leave it out"):
+        counted(registry.entry("label_metric", "accuracy"), ["a"], ["a"], LABELS, "en")
+
+
 def test_a_score_is_a_number(registered):
     metric = registered(lambda truth: [(1, 1)] * len(truth), score=lambda sums: float("nan"))
     with pytest.raises(InputError, match="the score of a test set is nan; return 0 where nothing was counted"):

@@ -79,9 +79,12 @@ def score_title(name: str) -> str:
 
 
 def counted(metric: LabelMetric, truth: list[Any], given: list[Any], labels: list[str], language: str) -> np.ndarray:
-    """What a metric counts in each example (examples × counts). Raises `InputError` where that is not a row for each example."""
+    """What a metric counts in each example (examples × counts).
+
+    Raises `InputError` for a score that tasks count themselves, and where the metric does not count a row for each example.
+    """
     if metric.counts is None:
-        raise TypeError(f"{metric.name} is counted by tasks")
+        raise InputError(f"metric {metric.name!r} is counted by tasks themselves; name metrics of plugins, or leave it out")
     known = {"truth": truth, "given": given, "labels": labels, "language": language}
     called = f"metric {metric.name!r}"
     about = functools.partial("{} examples in {}".format, len(truth), language)
@@ -98,9 +101,7 @@ def counted(metric: LabelMetric, truth: list[Any], given: list[Any], labels: lis
 
 def in_per_cent(metric: LabelMetric, counts: np.ndarray) -> float:
     """The score of a test set, times 100. Raises `InputError` where it is no number."""
-    if metric.score is None:
-        raise TypeError(f"{metric.name} is counted by tasks")
-    value = 100 * float(metric.score(counts.sum(axis=0)))
+    value = 100 * float(metric.score(counts.sum(axis=0))) if metric.score else np.nan
     if not np.isfinite(value):
         raise InputError(f"metric {metric.name!r}: the score of a test set is {value}; return 0 where nothing was counted")
     return value

@@ -174,16 +174,14 @@ def main(output: Path, subject: Subject, *, measure: Measure, settings: Layerwis
             for layer, vectors in enumerate(states.astype(np.float64)):
                 given = {"states": vectors, "language": code, "layer": layer}
                 given["draw"] = np.random.default_rng([settings.seed, number, layer])
-                rows.append({"language": code, "layer": layer, "value": _number(entry, given, f"{name}, {code}, layer {layer}")})
+                rows.append({"language": code, "layer": layer, "value": _number(entry, entry.make, given, f"{name}, {code}, layer {layer}")})
         found[name] = {"family": half.form.title, "layers": half.depth, "width": half.width, "rows": rows}
     write_json(output, {"measure": measure, **subject.about(len(lines[0]), settings), "models": found})
 
 
-def _number(entry: StatesAnalysis, given: dict[str, Any], where: str) -> float:
+def _number(entry: StatesAnalysis, function: Callable[..., float], given: dict[str, Any], where: str) -> float:
     """What the function of an analysis says of the states of one layer."""
-    if entry.make is None:
-        raise TypeError(f"{entry.name} has no function")
-    value = plugins.call(f"analysis {entry.name!r}", entry.make, {each: given[each] for each in entry.asked}, lambda: where)
+    value = plugins.call(f"analysis {entry.name!r}", function, {each: given[each] for each in entry.asked}, lambda: where)
     try:
         number = float(value)
     except (TypeError, ValueError):
