@@ -21,7 +21,7 @@ from workflow_scripts.noise.span_noise import Noise
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import head
 from workflow_scripts.tasks.classification import CLASSIFICATION, Classification
-from workflow_scripts.tasks.finetuning import Batches, some_of
+from workflow_scripts.tasks.finetuning import Batches
 from workflow_scripts.tasks.heads import Reader, label_scores, load_text_head, summed_loss
 from workflow_scripts.tasks.switched import switched_examples
 from workflow_scripts.text.examples import Example, read_table
@@ -233,10 +233,10 @@ def test_every_example_comes_once_in_each_epoch(models, tables):
     assert batches[0] != batches[12]
 
 
-def test_some_examples_are_the_same_for_all_seeds():
-    examples = [Example("x", str(i), "") for i in range(100)]
-    assert some_of(examples, 30) == some_of(examples, 30) and len(set(some_of(examples, 30))) == 30
-    assert some_of(examples, 100) is some_of(examples, None) is examples
+def test_some_examples_are_the_same_for_all_seeds(tmp_path):
+    (tmp_path / "x.tsv").write_text("".join(f"Calc\t{number}\t\n" for number in range(100)))
+    some, again, all_of_them = (CLASSIFICATION.read(tmp_path / "x.tsv", LABELS, number) for number in (30, 30, 200))
+    assert some == again and len({example.text for example in some}) == 30 and len(all_of_them) == 100
 
 
 def test_both_texts_of_a_pair_are_switched_into_one_language_anew_in_each_epoch():

@@ -20,12 +20,11 @@ from workflow_scripts.number_types import Positive
 from workflow_scripts.stage import processes
 from workflow_scripts.tasks.head_settings import HeadSettings
 from workflow_scripts.tasks.heads import Reader, summed_loss
-from workflow_scripts.text.examples import Example, read_table
+from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.tagged import INNER_BLANK
 from workflow_scripts.training.checkpoints import Deadline, chosen_updates, describe_phase
 from workflow_scripts.training.choice import chosen_for
 from workflow_scripts.training.job import Job, begun, finish
-from workflow_scripts.training.ragged import same_choice
 from workflow_scripts.training.rows import split_batch
 from workflow_scripts.training.settings import Training
 
@@ -207,12 +206,6 @@ def phase_settings(settings: HeadSettings, updates: int, per_epoch: int) -> Trai
 
 # ---------------------------------------------------------------------------------------------
 # data
-
-
-def some_of(examples: list[Example], number: int | None) -> list[Example]:
-    """At most `number` of the examples, chosen at random; the choice is the same for all seeds and arms."""
-    chosen = same_choice(len(examples), number)
-    return [examples[place] for place in chosen] if len(chosen) < len(examples) else examples
 
 
 # number of batches that are filled from one pool of rows, which is sorted by length

@@ -16,13 +16,14 @@ from workflow_scripts.errors import InputError
 from workflow_scripts.evidence.average import Score, Significance
 from workflow_scripts.tasks import crosslingual
 from workflow_scripts.tasks.entry import Parts, Task, register_task
-from workflow_scripts.tasks.finetuning import FinetuneSettings, some_of
+from workflow_scripts.tasks.finetuning import FinetuneSettings
 from workflow_scripts.tasks.head_settings import HeadSettings
 from workflow_scripts.tasks.heads import Part, Reader, summed_loss
 from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.tasks.verbaliser import Verbaliser
 from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.files import read_lines
+from workflow_scripts.training.ragged import same_choice
 
 
 class About(NamedTuple):
@@ -97,8 +98,9 @@ class HeadTask(Task[Plan]):
         return getattr(settings, self.named) if self.named else []
 
     def read(self, path: Path, labels: list[str], number: int | None = None) -> list[Example]:
-        """The examples of a table, at most `number`. Raises `InputError` for a label that is none of `labels`."""
-        return some_of(read_table(path, labels, self.unit), number)
+        """The examples of a table, at most `number` at random, the same for all seeds and arms. Raises as `read_table` does."""
+        table = read_table(path, labels, self.unit)
+        return [table[place] for place in same_choice(len(table), number)]
 
     def read_answers(self, path: Path, examples: list[Example]) -> list[Any]:
         """The answers in a file, a line each. Raises `InputError` where they are not those to `examples`."""
