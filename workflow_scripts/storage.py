@@ -64,23 +64,15 @@ def temporary_folder() -> Path:
 
 def _places() -> Iterator[tuple[Path, str, str]]:
     """The folders outside a run that are written to; the innermost first."""
-    at_home = Path(os.environ.get("XDG_CACHE_HOME") or _at_home(".cache"))
+    at_home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
     models = Path(os.environ.get("HF_HOME") or at_home / "huggingface")
-    own = {"HF_HUB_CACHE": models / "hub", "HF_HOME": models, "CROSSGAP_CACHE": at_home / "crossgap", "SACREBLEU": _at_home(".sacrebleu")}
-    for variable, usual in own.items():
-        yield Path(os.environ.get(variable) or usual), _HOLDS[variable], f"set {variable} to another folder"
-
-
-_HOLDS = {
-    "HF_HUB_CACHE": "models and datasets of the Hugging Face hub",
-    "HF_HOME": "what is kept of the Hugging Face hub",
-    "CROSSGAP_CACHE": "downloaded text",
-    "SACREBLEU": "sacreBLEU's test sets and tokenisers",
-}
-
-
-def _at_home(name: str) -> Path:
-    return Path("~", name).expanduser()
+    for variable, usual, holds in (
+        ("HF_HUB_CACHE", models / "hub", "models and datasets of the Hugging Face hub"),
+        ("HF_HOME", models, "what is kept of the Hugging Face hub"),
+        ("CROSSGAP_CACHE", at_home / "crossgap", "downloaded text"),
+        ("SACREBLEU", Path("~/.sacrebleu").expanduser(), "sacreBLEU's test sets and tokenisers"),
+    ):
+        yield Path(os.environ.get(variable) or usual), holds, f"set {variable} to another folder"
 
 
 def _fullest() -> Path:
