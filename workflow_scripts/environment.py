@@ -25,35 +25,35 @@ def main(requirements: Path, output: Path) -> None:
         requirements: The lock file; its name without suffix must be the name under which Python imports the tool.
         output: JSON file to write, with `python` and `reason`.
     """
-    tool = requirements.stem
-    folder = output.parent / f"{tool}-{checksum(requirements)[:12]}"
-    python, complete = folder / "bin/python", folder / "complete"
-    reason = None
-    made = python.exists() and complete.exists()
-    chosen = suitable(tool)
-    if not made and not chosen:
+    folder = output.parent / f"{requirements.stem}-{checksum(requirements)[:12]}"
+    python = folder / "bin/python"
+    reason = None if python.exists() and (folder / "complete").exists() else install(requirements, folder)
+    write_json(output, {"python": None if reason else str(python), "reason": reason})
+
+
+def install(requirements: Path, folder: Path) -> str | None:
+    """Make the environment, and then the file `complete`; returns the reason if it cannot be made."""
+    tool, python = requirements.stem, folder / "bin/python"
+    if not (chosen := suitable(tool)):
         here, newest = (".".join(map(str, version[:2])) for version in (sys.version_info, NEWEST[tool]))
-        reason = (
+        return (
             f"{requirements.name} is for Python {newest} and older, and this is {here}; put a python{newest} on the PATH and run snakemake "
             f"with --forcerun {tool}_environment, or run it with --sdm conda"
         )
-    elif not made and chosen:
-        pip: list[str | Path] = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement", requirements]
-        steps: tuple[tuple[str, list[str | Path]], ...] = (
-            ("no environment could be made", [chosen, "-m", "venv", "--clear", folder]),
-            (f"pip could not install {requirements.name}", pip),
-            ("its packages are installed, but cannot be imported", [python, "-c", f"import {tool}"]),
-        )
-        for failure, command in steps:
-            done = subprocess.run(command, stderr=subprocess.PIPE, text=True)
-            sys.stderr.write(done.stderr)
-            if done.returncode:
-                reply = (done.stderr.strip().splitlines() or ["without a word"])[-1]
-                reason = f"{failure} ({reply}); correct that, then run snakemake with --forcerun {tool}_environment"
-                break
-        else:
-            complete.touch()
-    write_json(output, {"python": None if reason else str(python), "reason": reason})
+    pip: list[str | Path] = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement", requirements]
+    steps: tuple[tuple[str, list[str | Path]], ...] = (
+        ("no environment could be made", [chosen, "-m", "venv", "--clear", folder]),
+        (f"pip could not install {requirements.name}", pip),
+        ("its packages are installed, but cannot be imported", [python, "-c", f"import {tool}"]),
+    )
+    for failure, command in steps:
+        done = subprocess.run(command, stderr=subprocess.PIPE, text=True)
+        sys.stderr.write(done.stderr)
+        if done.returncode:
+            reply = (done.stderr.strip().splitlines() or ["without a word"])[-1]
+            return f"{failure} ({reply}); correct that, then run snakemake with --forcerun {tool}_environment"
+    (folder / "complete").touch()
+    return None
 
 
 def suitable(tool: str) -> str | None:
