@@ -32,7 +32,7 @@ def main(requirements: Path, output: Path) -> None:
 
 
 def install(requirements: Path, folder: Path) -> str | None:
-    """Make the environment, and then the file `complete`; returns the reason if it cannot be made."""
+    """Make the environment, and at last its file `complete`; returns the reason where that fails."""
     tool, python = requirements.stem, folder / "bin/python"
     if not (chosen := suitable(tool)):
         here, newest = (".".join(map(str, version[:2])) for version in (sys.version_info, NEWEST[tool]))
