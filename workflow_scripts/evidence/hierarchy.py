@@ -159,12 +159,12 @@ def compare(pairs: list[Pair], scores: list[Score], arm: str, other: str, sample
         drawn.append(mean_of_drawn(drawn_by_seed, rng))
         seeds += len(shared)
         sentences += len(next(iter(mine.values())))
-    found = mean_of_drawn(np.stack(drawn), rng, independent=True)
+    drawn_effects = mean_of_drawn(np.stack(drawn), rng, independent=True)
     effect = float(np.mean(effects))
     # of a single sentence, pair and seed there is nothing to draw, so it shows nothing; rounding depends on the order of a sum
     drawn_from = max(len(pairs), seeds, sentences)
-    p = p_value(np.abs(found - found.mean()) >= abs(effect) - 1e-9) if found.any() and drawn_from > 1 else 1.0
-    low, high = (float(x) for x in np.percentile(found, [2.5, 97.5]))
+    p = p_value(np.abs(drawn_effects - drawn_effects.mean()) >= abs(effect) - 1e-9) if drawn_effects.any() and drawn_from > 1 else 1.0
+    low, high = (float(x) for x in np.percentile(drawn_effects, [2.5, 97.5]))
     counts = {"pairs": len(pairs), "seeds": seeds, "sentences": sentences}
     students = student(effects if len(pairs) > 1 else observed_by_seed)
     return {**counts, "effect": effect, "low": low, "high": high, "p": p, **students, "by_pair": effects}
@@ -176,9 +176,9 @@ def student(values: list[float]) -> dict[str, float]:
         return dict.fromkeys(STUDENT, float("nan"))
     if np.ptp(values) == 0:
         return {"t_low": values[0], "t_high": values[0], "t_p": 0.0 if values[0] else 1.0}
-    found = stats.ttest_1samp(values, 0.0)
-    low, high = found.confidence_interval()
-    return {"t_low": float(low), "t_high": float(high), "t_p": float(found.pvalue)}
+    test = stats.ttest_1samp(values, 0.0)
+    low, high = test.confidence_interval()
+    return {"t_low": float(low), "t_high": float(high), "t_p": float(test.pvalue)}
 
 
 if __name__ == "__main__":

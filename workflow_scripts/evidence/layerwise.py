@@ -165,7 +165,7 @@ def main(output: Path, subject: Subject, *, measure: Measure, settings: Layerwis
         set_threads(subject.threads)
     how: dict[str, Any] = {"parallel": subject.parallel, "seed": settings.seed, "labelled": subject.labelled}
     lines = read_texts(subject.texts, subject.languages, settings.texts, 2, **how)
-    found, longest = {}, longest_of(subject.models)
+    by_model, longest = {}, longest_of(subject.models)
     for name, path in zip(subject.names, subject.models, strict=True):
         half = open_half(name, path, subject.side, settings.device, subject.documents)
         rows = []
@@ -174,9 +174,10 @@ def main(output: Path, subject: Subject, *, measure: Measure, settings: Layerwis
             for layer, vectors in enumerate(states.astype(np.float64)):
                 given = {"states": vectors, "language": code, "layer": layer}
                 given["draw"] = np.random.default_rng([settings.seed, number, layer])
-                rows.append({"language": code, "layer": layer, "value": _number(entry, entry.make, given, f"{name}, {code}, layer {layer}")})
-        found[name] = {"family": half.form.title, "layers": half.depth, "width": half.width, "rows": rows}
-    write_json(output, {"measure": measure, **subject.about(len(lines[0]), settings), "models": found})
+                value = _number(entry, entry.make, given, f"{name}, {code}, layer {layer}")
+                rows.append({"language": code, "layer": layer, "value": value})
+        by_model[name] = {"family": half.form.title, "layers": half.depth, "width": half.width, "rows": rows}
+    write_json(output, {"measure": measure, **subject.about(len(lines[0]), settings), "models": by_model})
 
 
 def _number(entry: StatesAnalysis, function: Callable[..., float], given: dict[str, Any], where: str) -> float:

@@ -190,8 +190,8 @@ def sentence_vectors(network: PreTrainedModel, pad: int, rows: list[list[int]]) 
     last = (tensors.pop("labels") != -100).sum(dim=1) - 1
     cache = {"use_cache": False} if family.decoder else {}
     body: Any = network.base_model
-    found = body(**tensors, **cache, output_hidden_states=True)
-    encoder, decoder = [getattr(found, name) for name in family.states] if family.decoder else (getattr(found, family.states[0]), ())
+    output = body(**tensors, **cache, output_hidden_states=True)
+    encoder, decoder = [getattr(output, name) for name in family.states] if family.decoder else (getattr(output, family.states[0]), ())
     there = tensors["attention_mask"].unsqueeze(-1)
     means = [(layer * there).sum(dim=1) / there.sum(dim=1) for layer in encoder]
     return torch.stack([*means, *(layer[torch.arange(len(rows)), last] for layer in decoder)]).float().cpu().numpy()
@@ -210,8 +210,8 @@ def retrieval(source: np.ndarray, target: np.ndarray) -> dict[str, float]:
     """Share of the rows whose nearest row on the other side, by cosine, is their own; both sides are pairs × width."""
     own = np.arange(len(source))
     ahead, back = search(torch.from_numpy(source), torch.from_numpy(target), k=1)
-    found = {"source_to_target": ahead, "target_to_source": back}
-    return {name: float((top.indices[:, 0].numpy() == own).mean()) for name, top in found.items()}
+    nearest = {"source_to_target": ahead, "target_to_source": back}
+    return {name: float((top.indices[:, 0].numpy() == own).mean()) for name, top in nearest.items()}
 
 
 if __name__ == "__main__":

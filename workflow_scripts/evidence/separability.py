@@ -80,7 +80,7 @@ def main(output: Path, subject: Subject, *, settings: Separability = Separabilit
         raise InputError(f"separability needs texts in two languages at least; the analysis has {', '.join(languages) or 'none'}")
     needed = max(2, settings.folds)
     lines = read_texts(subject.texts, languages, settings.texts, needed, parallel=parallel, seed=settings.seed, labelled=subject.labelled)
-    found, longest = {}, longest_of(subject.models)
+    by_model, longest = {}, longest_of(subject.models)
     for name, path in zip(subject.names, subject.models, strict=True):
         half = open_half(name, path, subject.side, settings.device, subject.documents)
         states = np.stack(
@@ -91,10 +91,10 @@ def main(output: Path, subject: Subject, *, settings: Separability = Separabilit
             axis=1,
         )
         layers = [{"layer": layer, **measure(vectors, parallel, settings)} for layer, vectors in enumerate(states)]
-        found[name] = {"family": half.form.title, "layers": half.depth, "width": half.width, "by_layer": layers}
+        by_model[name] = {"family": half.form.title, "layers": half.depth, "width": half.width, "by_layer": layers}
     chance = {"probe": 1 / len(languages), "between": (len(languages) - 1) / (len(languages) * len(lines[0]) - 1)}
     chance |= {"retrieval": 1 / len(lines[0])} if parallel else {}
-    write_json(output, {**subject.about(len(lines[0]), settings), "chance": chance, "models": found})
+    write_json(output, {**subject.about(len(lines[0]), settings), "chance": chance, "models": by_model})
 
 
 def measure(vectors: np.ndarray, parallel: bool, settings: Separability) -> dict[str, Any]:
@@ -150,8 +150,8 @@ def retrieval(vectors: np.ndarray) -> np.ndarray:
     """For each text (n), the share of ordered pairs of languages in which its nearest neighbour by cosine is its translation."""
     sides = [torch.from_numpy(np.ascontiguousarray(side)) for side in vectors]
     own = np.arange(vectors.shape[1])
-    found = [top.indices[:, 0].cpu().numpy() == own for a, b in combinations(sides, 2) for top in search(a, b, k=1)]
-    return np.mean(found, axis=0)
+    right = [top.indices[:, 0].cpu().numpy() == own for a, b in combinations(sides, 2) for top in search(a, b, k=1)]
+    return np.mean(right, axis=0)
 
 
 def mean_cosine(vectors: np.ndarray) -> float:

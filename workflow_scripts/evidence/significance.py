@@ -207,16 +207,16 @@ def compare(
         difference = float(np.mean([observed[mine, s] - observed[other, s] for s in seeds]))
         if bootstrap:
             by_seed = np.stack([drawn[mine, s] - drawn[other, s] for s in seeds])
-            found = mean_of_drawn(by_seed, rng)
-            low, high = (float(x) for x in np.percentile(found, [2.5, 97.5]))
+            differences = mean_of_drawn(by_seed, rng)
+            low, high = (float(x) for x in np.percentile(differences, [2.5, 97.5]))
         else:
             sides = [[statistics[name, s] for s in seeds] for name in (mine, other)]
-            found = exchanged_differences(sides[0], sides[1], score, settings.samples, rng)
-        if not round(difference, 9) or not found.any() or len(next(iter(statistics.values()))) == 1:
+            differences = exchanged_differences(sides[0], sides[1], score, settings.samples, rng)
+        if not round(difference, 9) or not differences.any() or len(next(iter(statistics.values()))) == 1:
             p = 1.0
         else:
             # rounding, which depends on the order of summation, must not decide
-            p = p_value(np.abs(found - (found.mean() if bootstrap else 0.0)) >= abs(difference) - 1e-9)
+            p = p_value(np.abs(differences - (differences.mean() if bootstrap else 0.0)) >= abs(difference) - 1e-9)
         result[mine, other] = {"seeds": len(seeds), "difference": difference, "low": low, "high": high, "p": p}
     return result
 
@@ -267,15 +267,15 @@ def exchanged_differences(
 
     In a trial, the same sentences are swapped in all seeds. `mine` and `other` have the counts of each seed (sentences × counts).
     """
-    found: list[float] = []
+    differences: list[float] = []
     for start in range(0, samples, _AT_ONCE):
         kept = rng.integers(2, size=(min(_AT_ONCE, samples - start), len(mine[0]))).astype(np.float64)
         by_seed = [
             [score(x) - score(y) for x, y in zip(kept @ a + (1 - kept) @ b, kept @ b + (1 - kept) @ a, strict=True)]
             for a, b in zip(mine, other, strict=True)
         ]
-        found += np.mean(by_seed, axis=0).tolist()
-    return np.array(found)
+        differences += np.mean(by_seed, axis=0).tolist()
+    return np.array(differences)
 
 
 def _segments(path: Path) -> np.ndarray | None:

@@ -72,7 +72,7 @@ def main(
         half = open_half(base, models[names.index(base)], side, settings.device)
         start, first = weights_of(half), embeddings_of(half)
         known = {key: singular_values(matrix) for key, matrix in start.items()}
-    found: dict[str, Any] = {}
+    by_model: dict[str, Any] = {}
     for name, path in zip(names, models, strict=True):
         half = open_half(name, path, side, settings.device)
         weights = weights_of(half)
@@ -87,9 +87,9 @@ def main(
                 row["moved"] = float(torch.linalg.norm((matrix - start[layer, kind]).double()))
             rows.append({**row, "curve": curve(values, settings.points)})
         about = {"family": half.form.title, "layers": half.depth, "width": half.width, "by_matrix": rows}
-        found[name] = {**about, "embeddings": of_embeddings(embeddings_of(half), first if base else None, settings.points)}
+        by_model[name] = {**about, "embeddings": of_embeddings(embeddings_of(half), first if base else None, settings.points)}
     where = str(pick_device(settings.device))
-    write_json(output, {"base": base, "side": side, "models": found, "device": where, "settings": asdict(settings)})
+    write_json(output, {"base": base, "side": side, "models": by_model, "device": where, "settings": asdict(settings)})
 
 
 def of_embeddings(matrix: torch.Tensor, base: torch.Tensor | None, points: int) -> dict[str, Any]:
@@ -172,7 +172,7 @@ PUBLISHED = ("model", "layer", "matrix", "norm", "distance", "source")
 
 def published_spectra(path: str) -> dict[tuple[str, int, str], dict[str, str]]:
     """(model, layer, matrix) → the row of a table of published norms and distances; raises `InputError` for a file that is none."""
-    found = {}
+    rows = {}
     try:
         with open(resource(path), encoding="utf-8", newline="") as file:
             reader = csv.DictReader(file, delimiter="\t")
@@ -183,10 +183,10 @@ def published_spectra(path: str) -> dict[tuple[str, int, str], dict[str, str]]:
             for row in reader:
                 if not (row["layer"] or "").isdecimal():
                     raise InputError(f"{path}: line {reader.line_num}: {row['layer']!r} is no number of a layer; they count from 0")
-                found[row["model"], int(row["layer"]), row["matrix"]] = row
+                rows[row["model"], int(row["layer"]), row["matrix"]] = row
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: cannot be read ({error}); give a TSV file in UTF-8") from None
-    return found
+    return rows
 
 
 def problems(compared: Compared) -> Iterator[str]:

@@ -95,10 +95,10 @@ def main(
                 translate(lines[:2], languages, 1)  # what is compiled or allocated at first does not count
                 for batched in (False, True):
                     portions = [lines] if batched else [[line] for line in lines]
-                    found, taken = timed(translate, portions, languages, settings.repeats)
+                    written, taken = timed(translate, portions, languages, settings.repeats)
                     row: dict[str, Any] = {"arm": arm, "way": way.name, "batched": batched}
                     row["sentences_per_second"] = len(lines) * len(taken) / sum(taken)
-                    row |= {name: measure.corpus_score(found, [references]).score for name, measure in measures.items()}
+                    row |= {name: measure.corpus_score(written, [references]).score for name, measure in measures.items()}
                     row |= dict.fromkeys(failed)
                     rows.append({**row, "seconds": [round(seconds, 4) for seconds in taken]})
                     print(row, flush=True)
@@ -123,9 +123,9 @@ def timed(translate: Translate, portions: list[list[str]], languages: tuple[str,
     taken = []
     for _ in range(repeats):
         begun = time.perf_counter()
-        found = [ranked[0].text for some in portions for ranked in translate(some, languages, 1)]
+        written = [ranked[0].text for some in portions for ranked in translate(some, languages, 1)]
         taken.append(time.perf_counter() - begun)
-    return found, taken
+    return written, taken
 
 
 def measured(code: str, settings: Scores) -> tuple[dict[str, Any], dict[str, str]]:

@@ -146,18 +146,18 @@ def pooled(
 
     Layer 0 are the embeddings. `layers` are those that are wanted, all by default. `batch_tokens` are read at once.
     """
-    found: torch.Tensor | None = None
+    vectors_of_rows: torch.Tensor | None = None
     for batch in by_length([len(row) for row in rows], batch_tokens):
         states = hidden_states(half, [rows[i] for i in batch])
         if layers is not None:
             states = states[list(layers)]
         weights = torch.stack([pooling_weights(half, [rows[i] for i in batch], pooling) for pooling in poolings]).to(states.device)
         vectors = torch.einsum("prt,lrtw->plrw", weights, states)
-        if found is None:
-            found = vectors.new_empty(*vectors.shape[:2], len(rows), vectors.shape[3])
-        found[:, :, batch] = vectors
-    assert found is not None
-    return found
+        if vectors_of_rows is None:
+            vectors_of_rows = vectors.new_empty(*vectors.shape[:2], len(rows), vectors.shape[3])
+        vectors_of_rows[:, :, batch] = vectors
+    assert vectors_of_rows is not None
+    return vectors_of_rows
 
 
 def states_of(half: Half, lines: list[str], code: str, longest: int, pooling: Pooling, batch_tokens: int) -> np.ndarray:
