@@ -114,20 +114,16 @@ def test_a_program_that_is_not_meteor_is_told_in_the_scores(tmp_path):
     assert "METEOR's program stopped" in report["failed"]["METEOR 1.5"] or "no program java" in report["failed"]["METEOR 1.5"]
 
 
-def test_it_is_scored_and_tested_like_the_others(tmp_path):
-    references = manual_pairs(60)[1]
-    systems = {"ref": references, "good": [line.rpartition(" ")[0] for line in references]}
-    systems["poor"] = [" ".join(line.split()[::3]) for line in references]
-    for name, lines in systems.items():
-        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+def test_it_is_scored_and_tested_like_the_others(files):
+    tmp_path, _ = files
     settings = Scores(metrics=["METEOR"], samples=100)
     main(tmp_path / "good", tmp_path / "ref", tmp_path / "s.json", language="en", settings=settings)
     scored = read_json(tmp_path / "s.json")["metrics"]["METEOR (exact+stem)"]
     assert "modules:exact+stem|parameters:2005|alignment:1.5|agg:corpus" in scored["signature"]
-    files = tmp_path / "poor", tmp_path / "good"
-    per_seed(files, tmp_path / "ref", tmp_path / "one.json", names=("poor", "good"), language="en", settings=settings)
+    systems = tmp_path / "poor", tmp_path / "good"
+    per_seed(systems, tmp_path / "ref", tmp_path / "one.json", names=("poor", "good"), language="en", settings=settings)
     found = read_json(tmp_path / "one.json")["systems"]["good"]["METEOR (exact+stem)"]
     assert found["score"] == pytest.approx(scored["value"]) and found["p"] < 0.05
-    over_seeds(files, tmp_path / "ref", tmp_path / "all.json", names=("poor", "good"), seeds=(1,), language="en", settings=settings)
+    over_seeds(systems, tmp_path / "ref", tmp_path / "all.json", names=("poor", "good"), seeds=(1,), language="en", settings=settings)
     (pair,) = (row for row in read_json(tmp_path / "all.json")["pairs"] if row["metric"].startswith("METEOR"))
     assert pair["difference"] > 0 and pair["low"] <= pair["difference"] <= pair["high"]

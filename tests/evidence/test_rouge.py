@@ -44,17 +44,6 @@ def test_tokens_of_a_language(code, text, tokens):
     assert RougeTokenizer(code).tokenize(text) == tokens
 
 
-@pytest.fixture
-def files(tmp_path):
-    """References, summaries that lose a word, and poorer ones."""
-    references = manual_pairs(100)[1]
-    systems = {"ref": references, "good": [line.rpartition(" ")[0] for line in references]}
-    systems["poor"] = [" ".join(line.split()[::2]) for line in references]
-    for name, lines in systems.items():
-        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return tmp_path, systems
-
-
 def test_scores_and_their_signature(files):
     folder, systems = files
     main(folder / "good", folder / "ref", folder / "s.json", language="en", settings=Scores(metrics=["ROUGE-2"]))

@@ -2,20 +2,9 @@
 
 import pytest
 import sacrebleu
-from tiny_models import manual_pairs
 
 from workflow_scripts.evidence.scores import Scores, main
 from workflow_scripts.stage import read_json
-
-
-@pytest.fixture
-def files(tmp_path):
-    """References and a system that loses the last word of each sentence."""
-    references = manual_pairs(120)[1]
-    systems = {"ref": references, "good": [" ".join(line.split()[:-1]) for line in references]}
-    for name, lines in systems.items():
-        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return tmp_path, systems
 
 
 def test_scores_are_sacrebleus_with_signatures(files):

@@ -3,26 +3,10 @@
 import numpy as np
 import pytest
 import sacrebleu
-from tiny_models import manual_pairs
 
 from workflow_scripts.evidence.scores import Scores, metrics
 from workflow_scripts.evidence.significance import compare, holm, marker, mean_of_drawn, over_seeds, per_seed, sentence_statistics
 from workflow_scripts.stage import read_json, write_json
-
-
-@pytest.fixture
-def files(tmp_path):
-    """References, a good system, a poor one, and the poor one again."""
-    references = manual_pairs(120)[1]
-    systems = {
-        "ref": references,
-        "good": [" ".join(line.split()[:-1]) for line in references],
-        "poor": [" ".join(line.split()[::2]) for line in references],
-    }
-    systems["same"] = systems["poor"]
-    for name, lines in systems.items():
-        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return tmp_path, systems
 
 
 @pytest.mark.parametrize("test", ["bootstrap", "randomization"])
