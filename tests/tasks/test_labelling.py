@@ -159,7 +159,9 @@ def test_finetuning_and_prediction(models, text, tmp_path, family, changes):
         assert scores["low"] <= scores["accuracy"] <= scores["high"] and scores["words"] == sum(map(len, truth))
         words = tag_scores.learn_word_list((split_words(e.text), e.label.split(" ")) for e in read_table(text / "all.train.tsv"))
         trivial = tag_scores.count(truth, [words.tag(split_words(e.text)) for e in table]).sum(axis=0)
-        assert scores["chance"] == 100 * tag_scores.SCORES["accuracy"](trivial) and scores["at_chance"] == (scores["low"] <= scores["chance"])
+        assert scores["chance"] == 100 * tag_scores.SCORES["accuracy"](trivial) and scores["at_chance"] == (
+            scores["low"] <= scores["chance"]
+        )
         assert sum(scores["confusion"][tag][tag] for tag in UPOS) == sums[0]
 
 
