@@ -8,8 +8,8 @@ function in `predictions.js` that shows one. Scores of single examples are made 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from workflow_scripts.evidence import tag_scores
 from workflow_scripts.evidence.ranking_scores import ranked_queries
+from workflow_scripts.evidence.tag_scores import accuracy
 from workflow_scripts.report.answer_examples import true_answers
 from workflow_scripts.report.labels import Given, given_answers
 from workflow_scripts.report.measures import measure
@@ -61,7 +61,7 @@ def scores_of(study: Study, given: Given) -> list[list[float]]:
     """
     task: Any = study.task
     about = About(getattr(study.settings, task.key), study.text.labels)
-    score = tag_scores.SCORES["accuracy"] if task.answers == "tags" else task.scores[measure(study).metric]
+    score = accuracy if task.answers == "tags" else task.scores[measure(study).metric]
     counted = [task.counts(given.examples, answers, given.language, about) for answers in given.answers.values()]
     return [[round(100 * float(score(counts[i])), 2) for counts in counted] for i in range(len(counted[0]))]
 

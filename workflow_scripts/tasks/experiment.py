@@ -120,7 +120,7 @@ def head_settings(experiment: Any, point: dict[str, Any] | None = None) -> Any:
     block = getattr(experiment, experiment.head)
     chosen = {key: value for key, value in (point or {}).items() if key != "epochs"}
     # makes a number of 1e-5, which is a string in YAML
-    return checker(type(block)).validate_python({**asdict(block), **chosen})
+    return checker(block.__class__).validate_python({**asdict(block), **chosen})
 
 
 def generator_settings(experiment: Any, phase: Phase) -> Any:
