@@ -10,11 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import zstandard
 from served import Server, acquired, sha256, tar
 
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text import fetching
 from workflow_scripts.text.acquisition import Data, suffix
+from workflow_scripts.text.files import read_lines
 
 pytestmark = pytest.mark.usefixtures("surroundings")
 
@@ -184,6 +186,18 @@ def test_an_archive_writes_nowhere_else(name, server, tmp_path):
     acquired(tmp_path / "a/b", Data(url=f"{server.url}/bad.tgz", sha256=sha256(content), member=name))
     assert {path for path in tmp_path.parent.iterdir()} == before and not Path("/tmp/crossgap-escaped.txt").exists()
     assert {path.name for path in tmp_path.rglob("*escaped*")} == set() and [p.name for p in (tmp_path / "a").iterdir()] == ["b"]
+
+
+def test_names_in_capitals_are_those_of_packed_files_too(server, tmp_path):
+    for name, content in (
+        ("A.TGZ", tar(a=b"text\n")),
+        ("A.TXT.GZ", gzip.compress(b"text\n")),
+        ("A.TXT.ZST", zstandard.compress(b"text\n")),
+    ):
+        server.files[f"/{name}"] = content
+        assert list(read_lines(acquired(tmp_path / name, Data(url=f"{server.url}/{name}", sha256=sha256(content))))) == ["text"]
+        data = Data(url=f"{server.url}/{name}", sha256=sha256(content), languages=("de", "en"), columns={"de": 1, "en": 1})
+        assert list(read_lines(acquired(tmp_path / f"pairs {name}", data))) == ["block 0\ttext\ttext"]
 
 
 def test_a_link_in_an_archive_is_not_followed(server, tmp_path):

@@ -213,7 +213,7 @@ def _download_head(url: str, lines: int, output: Path) -> None:
             atomic(output, "wb") as file,
         ):
             answer.raise_for_status()
-            suffix = Path(base_name(url)).suffix
+            suffix = Path(base_name(url)).suffix.lower()
             unpack: Callable[[Any], Iterable[bytes]] = gzip.open if suffix == ".gz" else lzma.open if suffix == ".xz" else iter
             for _, line in zip(range(lines), unpack(answer.raw), strict=False):
                 file.write(line)
@@ -229,7 +229,7 @@ def _download_head(url: str, lines: int, output: Path) -> None:
 
 def is_archive(name: str) -> bool:
     """Whether a file name is that of an archive."""
-    return name.endswith((".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".zip"))
+    return name.lower().endswith((".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".zip"))
 
 
 def extract(archive: Path, member: str | None, folder: Path) -> list[Path]:

@@ -40,7 +40,7 @@ def read_lines(path: Path, normalise: bool = True) -> Iterator[str]:
     path = Path(path)
     number = 0
     with _one_error(path, lambda: f", after line {number}"), open_packed(path) as file:
-        for number, raw in enumerate(_lines_of(_zstd_blocks(file)) if path.suffix == ".zst" else file, 1):
+        for number, raw in enumerate(_lines_of(_zstd_blocks(file)) if packing(path) == ".zst" else file, 1):
             if number == 1 and (encoding := _unmarked(raw)):
                 raise ValueError(f"it is {encoding.upper()} without its mark; convert the file: iconv -f {encoding} -t utf-8")
             try:
@@ -61,7 +61,7 @@ def read_blocks(path: Path) -> Iterator[bytes]:
     """Yield what is in `path` in blocks of bytes, unpacked. Raises `InputError` as `read_lines` does, but for text that is not UTF-8."""
     path = Path(path)
     with _one_error(path, str), open_packed(path) as file:
-        yield from filter(None, _zstd_blocks(file) if path.suffix == ".zst" else iter(lambda: file.read(_BYTES), b""))
+        yield from filter(None, _zstd_blocks(file) if packing(path) == ".zst" else iter(lambda: file.read(_BYTES), b""))
 
 
 def _not_text(path: Path, number: int, raw: bytes, error: UnicodeDecodeError) -> InputError:
@@ -306,8 +306,8 @@ _MAGIC = {".gz": b"\x1f\x8b", ".xz": b"\xfd7zXZ", ".zst": b"\x28\xb5\x2f\xfd"}
 
 
 def packing(path: Path) -> str:
-    """The suffix of a file that is packed; empty for others."""
-    return path.suffix if path.suffix in _MAGIC else ""
+    """The suffix of a file that is packed, in small letters; empty for others."""
+    return path.suffix.lower() if path.suffix.lower() in _MAGIC else ""
 
 
 def kind_of(path: Path | str) -> str:
@@ -319,9 +319,9 @@ def kind_of(path: Path | str) -> str:
 
 def open_packed(path: Path) -> IO[bytes]:
     """Open a .gz or .xz file's content, or another file as it is, for reading bytes."""
-    if path.suffix == ".gz":
+    if packing(path) == ".gz":
         return cast(IO[bytes], gzip.open(path))
-    return lzma.open(path) if path.suffix == ".xz" else open(path, "rb")
+    return lzma.open(path) if packing(path) == ".xz" else open(path, "rb")
 
 
 def write_lines(path: Path, lines: Iterable[str]) -> int:
@@ -365,7 +365,7 @@ _CHARACTERS = 4_000_000
 def _writer(path: Path, file: Any) -> Iterator[Callable[[str], object]]:
     """A function that writes a line into the open `file`, compressed if the suffix of its `path` says so."""
     with contextlib.ExitStack() as stack:
-        if Path(path).suffix == ".zst":
+        if packing(Path(path)) == ".zst":
             import zstandard
 
             file = stack.enter_context(zstandard.ZstdCompressor(level=3).stream_writer(file, closefd=False))
