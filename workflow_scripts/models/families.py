@@ -24,7 +24,6 @@ that reads and does not write: what differs between such models is found out (`s
 """
 
 import functools
-from collections.abc import Callable
 from typing import Any
 
 from workflow_scripts.models import makers, restarts
@@ -57,17 +56,6 @@ _BERT_MATRICES = {
 }
 
 
-def _t5_head(name: str) -> Callable[[], Any]:
-    """What returns the class of a head on the encoder of mT5 and its kin."""
-
-    def found() -> Any:
-        from workflow_scripts.models import t5_heads
-
-        return getattr(t5_heads, name)
-
-    return found
-
-
 def _t5_matrices(last: int) -> dict[str, str]:
     """Of a layer with so many parts before the feed-forward one, whose first matrix is the gate of two, but in the first T5."""
     attention = {name: f"layer.0.SelfAttention.{part}" for name, part in (("K", "k"), ("Q", "q"), ("V", "v"), ("Out", "o"))}
@@ -75,18 +63,12 @@ def _t5_matrices(last: int) -> dict[str, str]:
     return {**attention, "FC1": f"{feed_forward}.wi_0|{feed_forward}.wi", "FC2": f"{feed_forward}.wo"}
 
 
-def _umt5() -> Any:
-    from workflow_scripts.models.umt5 import UMT5ForConditionalGeneration
-
-    return UMT5ForConditionalGeneration
-
-
 _T5_HEADS: dict[str, Any] = {
     "text": "AutoModelForSeq2SeqLM",
-    "classification": _t5_head("T5EncoderClassifier"),
-    "encoder_classification": _t5_head("T5EncoderClassifier"),
-    "labelling": _t5_head("T5EncoderTagger"),
-    "answering": _t5_head("T5EncoderMarker"),
+    "classification": "t5_heads.T5EncoderClassifier",
+    "encoder_classification": "t5_heads.T5EncoderClassifier",
+    "labelling": "t5_heads.T5EncoderTagger",
+    "answering": "t5_heads.T5EncoderMarker",
 }
 _MBART: dict[str, Any] = {
     "model_type": "mbart",
@@ -94,9 +76,9 @@ _MBART: dict[str, Any] = {
     "heads": {
         "text": "AutoModelForSeq2SeqLM",
         "classification": "AutoModelForSequenceClassification",
-        "encoder_classification": "MBartEncoderForSequenceClassification",
-        "labelling": "MBartForTokenClassification",
-        "answering": "MBartForSpans",
+        "encoder_classification": "classifier.MBartEncoderForSequenceClassification",
+        "labelling": "tagger.MBartForTokenClassification",
+        "answering": "span_head.MBartForSpans",
     },
     "dropout": ("dropout", "attention_dropout"),
     "states": ("encoder_hidden_states", "decoder_hidden_states"),
@@ -114,7 +96,7 @@ _MBERT: dict[str, Any] = {
         "text": "AutoModelForMaskedLM",
         "classification": "AutoModelForSequenceClassification",
         "labelling": "AutoModelForTokenClassification",
-        "answering": "BertForSpans",
+        "answering": "span_head.BertForSpans",
     },
     "dropout": ("hidden_dropout_prob", "attention_probs_dropout_prob"),
     "states": ("hidden_states",),
@@ -156,10 +138,10 @@ family(
     model_type="m2m_100",
     heads={
         "text": "AutoModelForSeq2SeqLM",
-        "classification": "M2M100ForSequenceClassification",
-        "encoder_classification": "M2M100EncoderForSequenceClassification",
-        "labelling": "M2M100ForTokenClassification",
-        "answering": "M2M100ForSpans",
+        "classification": "classifier.M2M100ForSequenceClassification",
+        "encoder_classification": "classifier.M2M100EncoderForSequenceClassification",
+        "labelling": "tagger.M2M100ForTokenClassification",
+        "answering": "span_head.M2M100ForSpans",
     },
     tags=("{nllb}", "__{code}__"),
     off=("activation_dropout", "encoder_layerdrop", "decoder_layerdrop"),
@@ -171,7 +153,7 @@ family(
     **{
         **_MBERT,
         "model_type": "xlm-roberta",
-        "heads": {**_MBERT["heads"], "answering": "XLMRobertaForSpans"},
+        "heads": {**_MBERT["heads"], "answering": "span_head.XLMRobertaForSpans"},
         "restarts": functools.partial(restarts.given, reserved=makers.XLMR_RESERVED),
     },
     reserved_positions=makers.XLMR_RESERVED,
@@ -227,7 +209,7 @@ family(
     source="Chung et al. 2023",
     like="mt5",
     model_type="umt5",
-    heads={**_T5_HEADS, "text": _umt5},
+    heads={**_T5_HEADS, "text": "umt5.UMT5ForConditionalGeneration"},
     sentinel="<extra_id_{}>",
 )
 family(
@@ -278,7 +260,7 @@ family(
     },
     dropout=("", "attention_dropout"),
     states=("hidden_states",),
-    size={"width": "hidden_size", "feed_forward": "intermediate_size", "heads": "num_attention_heads", "layers": "num_hidden_layers"},
+    size=_BERT_SIZE,
     layers={"encoder": "layers"},
     matrices={
         **{name: f"self_attn.{part}" for name, part in (("K", "k_proj"), ("Q", "q_proj"), ("V", "v_proj"), ("Out", "o_proj"))},
@@ -311,12 +293,6 @@ def _is_encoder(model_type: str, architectures: tuple[str, ...]) -> bool:
     return model_type in known.MODEL_FOR_MASKED_LM_MAPPING_NAMES and model_type not in known.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES
 
 
-def _spans_of_any() -> Any:
-    from workflow_scripts.models.span_head import AutoModelForSpans
-
-    return AutoModelForSpans
-
-
 family(
     "encoder",
     label="encoder",
@@ -324,7 +300,7 @@ family(
     model_type="",
     recognises=_is_encoder,
     by_structure=True,
-    heads={**_MBERT["heads"], "answering": _spans_of_any},
+    heads={**_MBERT["heads"], "answering": "span_head.AutoModelForSpans"},
     dropout=("", ""),
     layers={"encoder": ""},
     matrices={},

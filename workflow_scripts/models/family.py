@@ -29,9 +29,9 @@ class Family(registry.Entry):
     row: tuple[str, ...]
     """What the encoder reads of a text: `text`, `tag`, or one of the tokenizer's special tokens (`eos`, `cls`, `sep`)."""
     heads: dict[str, str | Callable[[], Any]]
-    """Task → transformers' class, or a function that returns a class, that loads the model with a head for it: `text` writes or restores
-    text, `classification` labels it, `encoder_classification` does so with the encoder alone of a model that has a decoder, `labelling`
-    tags its words, `answering` marks a span of it. Classes that transformers lacks are in `classifier`, `tagger` and `span_head`."""
+    """Task → the class that loads the model with a head for it: a class of transformers, `module.Class` of this room, or a function that
+    returns a class. `text` writes or restores text, `classification` labels it, and `encoder_classification` does so with the encoder
+    alone of a model that has a decoder. `labelling` tags its words, `answering` marks a span of it."""
     dropout: tuple[str, str]
     """Settings of the dropout of residuals and embeddings, and of attention weights; the second is empty where one setting is for both."""
     states: tuple[str, ...]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import pickle
 import shutil
@@ -124,14 +125,11 @@ def check_head(folder: Path | str, family: Family, *heads: str) -> None:
 
 def class_of(family: Family, head: str) -> Any:
     """The class that loads a model of a family with the head for a task."""
-    import transformers
-
-    from workflow_scripts.models import classifier, span_head, tagger
-
     named = family.heads[head]
     if not isinstance(named, str):
         return named()
-    return next(getattr(module, named) for module in (transformers, classifier, tagger, span_head) if hasattr(module, named))
+    module, _, name = named.rpartition(".")
+    return getattr(importlib.import_module(f"{__package__}.{module}" if module else "transformers"), name)
 
 
 def read_weights(
