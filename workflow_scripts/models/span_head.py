@@ -23,27 +23,17 @@ from transformers import (
 from transformers.modeling_outputs import TokenClassifierOutput
 from transformers.models.m2m_100.modeling_m2m_100 import M2M100PreTrainedModel
 
-from workflow_scripts.models.tagger import reads_encoder
+from workflow_scripts.models.tagger import states_of_pieces
 
 
 class _Spans:
     """What the head does with a model's last states."""
 
-    config: Any
-    base_model: Any
     qa_outputs: Any
 
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, places: torch.Tensor, **read: Any) -> TokenClassifierOutput:
         """Logits (rows × 2 × length) of the first and the last piece of the answer, −∞ where `places` (rows × length) are false."""
-        read = {"input_ids": input_ids, "attention_mask": attention_mask, **read}
-        config, body = self.config, self.base_model
-        if not config.is_encoder_decoder:
-            states = body(**read).last_hidden_state
-        elif reads_encoder(config):
-            states = body.encoder(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
-        else:
-            states = body(**read, use_cache=False).last_hidden_state
-        logits = self.qa_outputs(states).transpose(1, 2)
+        logits = self.qa_outputs(states_of_pieces(self, input_ids, attention_mask, **read)).transpose(1, 2)
         return TokenClassifierOutput(logits=logits.masked_fill(~places[:, None], float("-inf")))
 
 

@@ -35,17 +35,18 @@ class _Tagger:
         self, input_ids: torch.Tensor, attention_mask: torch.Tensor, decoder_input_ids: torch.Tensor | None = None, **_: Any
     ) -> TokenClassifierOutput:
         """Logits (rows × length × tags) of the ids that the decoder reads, or without one of those that the encoder reads."""
-        if reads_encoder(self.config):
-            states = self.model.encoder(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
-        else:
-            read = {"input_ids": input_ids, "attention_mask": attention_mask, "decoder_input_ids": decoder_input_ids}
-            states = self.model(**read, use_cache=False).last_hidden_state
+        states = states_of_pieces(self, input_ids, attention_mask, decoder_input_ids=decoder_input_ids)
         return TokenClassifierOutput(logits=self.classifier(self.dropout(states)))
 
 
-def reads_encoder(config: Any) -> bool:
-    """Whether a model's head for tags reads the encoder's states: of an encoder always."""
-    return not config.is_encoder_decoder or getattr(config, "token_head", "decoder") == "encoder"
+def states_of_pieces(network: Any, input_ids: torch.Tensor, attention_mask: torch.Tensor, **read: Any) -> torch.Tensor:
+    """The last states (rows × length × width) that a head for pieces reads: of two halves the decoder's, unless the configuration says so."""
+    config, read = network.config, {"input_ids": input_ids, "attention_mask": attention_mask, **read}
+    if not config.is_encoder_decoder:
+        return network.base_model(**read).last_hidden_state
+    if getattr(config, "token_head", "decoder") == "encoder":
+        return network.base_model.encoder(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
+    return network.base_model(**read, use_cache=False).last_hidden_state
 
 
 class MBartForTokenClassification(_Tagger, MBartPreTrainedModel):
