@@ -31,10 +31,9 @@ Head = Literal["folded", "dropped"]
 _XLMR_DROPOUT = {"hidden_dropout_prob": 0.1, "attention_probs_dropout_prob": 0.1}
 
 
-def main(
+def convert(
     model: Path,
     output: Path,
-    *,
     to: Form = "encoder-decoder",
     decoder: Literal["copied", "random"] = "copied",
     decoder_layers: int | None = None,
@@ -42,23 +41,8 @@ def main(
     head: Head = "folded",
     encoder_layers: int | None = None,
     seed: int = 1,
-) -> None:
-    """Write a VECO or an XLM-R as an encoder, or as an encoder with a decoder, in Hugging Face's format."""
-    print(convert(model, output, to, decoder, decoder_layers, decoder_from, head, encoder_layers, seed))
-
-
-def convert(
-    model: Path,
-    output: Path,
-    to: Form,
-    decoder: str = "copied",
-    decoder_layers: int | None = None,
-    decoder_from: str = "last",
-    head: Head = "folded",
-    encoder_layers: int | None = None,
-    seed: int = 1,
 ) -> dict[str, Any]:
-    """Write `model` in its form for a task into the folder `output`; return what there is to say of it.
+    """Write `model`, a VECO or an XLM-R, in its form for a task into the folder `output`; print and return what there is to say of it.
 
     The decoder is made of the `first` or `last` layers (`decoder_from`), of all by default. The `head` of a copied decoder is folded into
     the output layer or dropped. Beside a random decoder the encoder has the first `encoder_layers`, by default all. Raises `InputError`
@@ -82,7 +66,9 @@ def convert(
     if to == "encoder-decoder":
         details |= {"decoder": decoder, "decoder_layers": made.config.decoder_layers, "decoder_from": decoder_from}
         details |= {"encoder_layers": made.config.encoder_layers} if encoder_layers else {}
-    return details | {"parameters": sum(p.numel() for p in made.parameters()), "vocabulary": len(tokenizer)}
+    details |= {"parameters": sum(p.numel() for p in made.parameters()), "vocabulary": len(tokenizer)}
+    print(details)
+    return details
 
 
 def add_generator(model: Path) -> None:
@@ -305,4 +291,4 @@ def write_readme(folder: Path, form: Literal["veco", "encoder", "encoder-decoder
 
 
 if __name__ == "__main__":
-    run(main)
+    run(convert)

@@ -40,7 +40,7 @@ class _Tagger:
 
 
 def states_of_pieces(network: Any, input_ids: torch.Tensor, attention_mask: torch.Tensor, **read: Any) -> torch.Tensor:
-    """The last states (rows × length × width) that a head for pieces reads: of two halves the decoder's, unless the configuration says so."""
+    """The last states (rows × length × width) that a head for pieces reads: by default of two halves the decoder's."""
     config, read = network.config, {"input_ids": input_ids, "attention_mask": attention_mask, **read}
     if not config.is_encoder_decoder:
         return network.base_model(**read).last_hidden_state
