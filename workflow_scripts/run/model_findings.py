@@ -37,7 +37,7 @@ from workflow_scripts.tasks.translation import translations_of_run
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.languages import language
 from workflow_scripts.training.backbone import Backbone
-from workflow_scripts.training.pretraining import known_family, objective_for
+from workflow_scripts.training.pretraining import objective_for
 from workflow_scripts.training.pretraining_settings import Pretraining, Texts
 from workflow_scripts.training.ready import differences, made_from
 
@@ -86,7 +86,7 @@ def _ready_made(backbone: BackbonePlan, folder: Path) -> Finding:
         said = f"{folder / 'ready.json'}: no such file; give a folder that `training.ready` has written, or leave `ready` out"
         return Finding("WRONG", about, said)
     family = block.family or DEFAULT_FAMILY
-    objective = objective_for(block.objective, known_family(family))
+    objective = objective_for(block.objective, registry.entry("family", family))
     wanted = made_from(replace(block.small, text=text), family, objective, Texts(tuple(languages_known(backbone))), block.seed)
     differs = [key for key in differences(read_json(folder / "ready.json"), wanted) if key not in ("task_text", "held_out")]
     if differs:

@@ -29,7 +29,7 @@ from workflow_scripts.text.words import read_sentences
 from workflow_scripts.training.curve import write_curve
 from workflow_scripts.training.job import Job
 from workflow_scripts.training.launching import launch, settings_in
-from workflow_scripts.training.pretraining import known_family, objective_for, pretrain
+from workflow_scripts.training.pretraining import objective_for, pretrain
 from workflow_scripts.training.pretraining_settings import Pretraining, Texts
 from workflow_scripts.training.ready import made_from, take
 from workflow_scripts.training.settings import Training
@@ -181,7 +181,7 @@ def make_small(settings: Backbone, texts: Texts, job: Job) -> dict:
     has = list(dict.fromkeys([*block.text, *(path.suffix[1:] for path in texts.bitext)]))
     if missing := [code for code in texts.languages if code not in has]:
         raise InputError(f"backbone: `small.text` names no text for {', '.join(missing)}; it has {', '.join(has) or 'none'}")
-    origin = made_from(block, family, objective_for(settings.objective, known_family(family)), texts, settings.seed)
+    origin = made_from(block, family, objective_for(settings.objective, registry.entry("family", family)), texts, settings.seed)
 
     def make_start(lines: list[str], folder: Path) -> Path:
         return build_model(block, family, texts.languages, lines, texts.task_text, folder, settings.seed)

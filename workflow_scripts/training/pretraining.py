@@ -411,8 +411,3 @@ def measure(model: Path, objective: str, material: Material, training: Training)
         **losses,
         "unigram_loss": -sum(math.log((counts[i] + 1) / total) for i in labels) / len(labels),
     }
-
-
-def known_family(name: str) -> Family:
-    """The family of this name; raises `InputError` for one that there is not."""
-    return registry.entry("family", name)
