@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 
 from workflow_scripts.models import ctc, products
-from workflow_scripts.models.ctc import best_pieces, collapse, ctc_loss, emissions, fits, guessed_pieces, piece_losses, positions_needed
+from workflow_scripts.models.ctc import best_pieces, collapse, ctc_loss, emissions, fits, guessed_pieces, piece_losses
 
 VOCABULARY, BLANK = 40, 4
 
@@ -48,7 +48,6 @@ def test_a_target_fits_exactly_where_an_alignment_collapses_to_it():
         for positions in range(1, 6):
             alignments = itertools.product((0, 1, 2), repeat=positions)
             assert fits(target, positions) == any(collapse(row, 0) == list(target) for row in alignments)
-    assert positions_needed([1, 1, 2, 2]) == 6
 
 
 def test_what_does_not_fit_costs_infinity_and_a_row_without_labels_nothing(batch):

@@ -29,14 +29,9 @@ _ENTRIES = 1 << 27
 _NEVER = -1e4
 
 
-def positions_needed(target: Sequence[int]) -> int:
-    """The smallest number of positions that a target fits into."""
-    return len(target) + sum(a == b for a, b in pairwise(target))
-
-
 def fits(target: Sequence[int], positions: int) -> bool:
     """Whether a target can be written into so many positions."""
-    return positions_needed(target) <= positions
+    return len(target) + sum(a == b for a, b in pairwise(target)) <= positions
 
 
 def collapse(row: Sequence[int], blank: int) -> list[int]:
