@@ -52,10 +52,6 @@ class Lines(Sequence[array]):
         """The number of ids of each line."""
         return np.diff(self.before)
 
-    def only(self, chosen: Iterable[int]) -> "Lines":
-        """Some of the lines."""
-        return Lines.of(self[at] for at in chosen)
-
     def where(self, mask: np.ndarray) -> "Lines":
         """The lines of which `mask`, a truth value for each, says so."""
         lengths = self.lengths()
