@@ -106,6 +106,7 @@ def adapt(network: Any, chosen: Mapping[str, Any], seed: int) -> Adapted:
     """
     from transformers import set_seed
 
+    from workflow_scripts.models.networks import some_names
     from workflow_scripts.models.recognition import family_of
 
     entry: Adapter = registry.entry("adapter", chosen["kind"])
@@ -119,7 +120,8 @@ def adapt(network: Any, chosen: Mapping[str, Any], seed: int) -> Adapted:
     if isinstance(made, Iterable):
         wanted, there = {*made}, dict(network.named_parameters())
         if lost := sorted(map(str, wanted - there.keys())):
-            raise InputError(f"adapter {entry.name!r} names the weight {lost[0]!r}, which the network does not have; it has {some(there)}")
+            has = f"which the network does not have; it has {some_names([*there])}"
+            raise InputError(f"adapter {entry.name!r} names the weight {lost[0]!r}, {has}")
         for name, weight in there.items():
             weight.requires_grad_(name in wanted)
     else:
@@ -129,12 +131,6 @@ def adapt(network: Any, chosen: Mapping[str, Any], seed: int) -> Adapted:
         raise InputError(f"adapter {entry.name!r} trains no weights of {type(network).__name__}; it returns names of weights")
     network.checkpointed = names
     return Adapted(entry, asdict(own) if own else {}, network, wrapped, names, merge)
-
-
-def some(names: Iterable[str]) -> str:
-    """The first five names."""
-    listed = [*names]
-    return ", ".join(listed[:5]) + (", …" if len(listed) > 5 else "")
 
 
 def _wrapped(entry: Adapter, network: Any, config: Any) -> Any:
