@@ -54,31 +54,15 @@ def known_masks(network: Any) -> Iterator[None]:
         yield
 
 
-def known_mask(
-    *,
-    q_length: int,
-    kv_length: int,
-    mask_function: Any,
-    attention_mask: Tensor | None = None,
-    allow_is_causal_skip: bool = True,
-    allow_is_bidirectional_skip: bool = False,
-    **more: Any,
-) -> Tensor | None:
+def known_mask(**given: Any) -> Tensor | None:
     """What transformers' `sdpa_mask` makes for rows that are padded at their end, if a mask that is given masks something.
 
     No piece sees what is behind it in a causal mask, and so no padding. All other rows have one mask for all of their pieces
     (rows × 1 × 1 × length).
     """
-    if mask_function is causal_mask_function and allow_is_causal_skip and q_length == kv_length:
+    function, mask = given["mask_function"], given.get("attention_mask")
+    if function is causal_mask_function and given.get("allow_is_causal_skip", True) and given["q_length"] == given["kv_length"]:
         return None
-    if mask_function is bidirectional_mask_function and allow_is_bidirectional_skip and attention_mask is not None:
-        return attention_mask.bool()[:, None, None, :]
-    return sdpa_mask(
-        q_length=q_length,
-        kv_length=kv_length,
-        mask_function=mask_function,
-        attention_mask=attention_mask,
-        allow_is_causal_skip=allow_is_causal_skip,
-        allow_is_bidirectional_skip=allow_is_bidirectional_skip,
-        **more,
-    )
+    if function is bidirectional_mask_function and given.get("allow_is_bidirectional_skip") and mask is not None:
+        return mask.bool()[:, None, None, :]
+    return sdpa_mask(**given)
