@@ -42,6 +42,14 @@ def main(backbone: Path, output: Path) -> None:
 
 RAN_ON = ("device", "machine", "processes")
 """What ``backbone.json`` says of where a backbone was pretrained, which is not where a ready-made one is taken."""
+_LATER: dict[tuple[str, str], Any] = {
+    ("masking", "unit"): "piece",
+    ("training", "decay"): "polynomial",
+    ("training", "adapter"): None,
+    ("training", "packed"): False,
+    ("training", "too_long"): None,  # the ready-made ones were made when rows that were cut kept their end mark
+}
+"""Settings that came later → what they are where nothing else is chosen: a backbone is the same as before there were such."""
 
 
 def made_from(
@@ -64,17 +72,9 @@ def made_from(
     about_veco = settings.pop("veco")
     if not settings["objective_settings"]:
         del settings["objective_settings"]
-    # settings that came later: where nothing else is chosen, a backbone is the same as before there were such
-    if settings["masking"]["unit"] == "piece":
-        del settings["masking"]["unit"]
-    if settings["training"]["decay"] == "polynomial":
-        del settings["training"]["decay"]
-    if settings["training"]["adapter"] is None:
-        del settings["training"]["adapter"]
-    if not settings["training"]["packed"]:
-        del settings["training"]["packed"]
-    if settings["training"]["too_long"] is None:  # the ready-made ones were made when rows that were cut kept their end mark
-        del settings["training"]["too_long"]
+    for (part, name), usual in _LATER.items():
+        if settings[part][name] == usual:
+            del settings[part][name]
     for name in (*ROUNDING_ONLY, "precision"):
         del settings["training"][name]
     origin: dict[str, Any] = {
