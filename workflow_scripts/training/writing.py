@@ -6,7 +6,7 @@ What they learn is in `generating`, the network in `models.prompts`.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
@@ -27,14 +27,11 @@ def as_ctc(settings: SGA) -> SGA:
     return replace(settings, prompt_length=0, denoising=False, alignment="ctc")
 
 
-def _method(frozen: bool) -> Callable[[SGA], Method]:
-    def learn(settings: SGA) -> Method:
-        from workflow_scripts.training.generating import open_generator, train_generator
-        from workflow_scripts.training.method import Method
+def _learn(frozen: bool, settings: SGA) -> Method:
+    from workflow_scripts.training.generating import open_generator, train_generator
+    from workflow_scripts.training.method import Method
 
-        return Method(train=train_generator, open=partial(open_generator, frozen=frozen, sga=settings))
-
-    return learn
+    return Method(train=train_generator, open=partial(open_generator, frozen=frozen, sga=settings))
 
 
 def _write(*given: Any) -> AbstractContextManager[Translate]:
@@ -75,17 +72,9 @@ def _times(number: int, what: str, plural: str = "s") -> str:
 
 
 def _register_at_once(name: str, *, frozen: bool, **about: Any) -> None:
-    shared: dict[str, Any] = {
-        "write": _write,
-        "decoder": False,
-        "at_once": True,
-        "key": BLOCK,
-        "settings": SGA,
-        "file": FILE,
-        "ways": _ways,
-    }
-    shared |= {"longest_source": SGA.longest_source, "description": partial(_description, frozen), "learn": _method(frozen)}
-    register_generator(name, frozen=frozen, **shared, **about)
+    shared: dict[str, Any] = {"write": _write, "decoder": False, "at_once": True, "key": BLOCK, "settings": SGA, "file": FILE}
+    shared |= {"learn": partial(_learn, frozen), "description": partial(_description, frozen), "ways": _ways}
+    register_generator(name, frozen=frozen, longest_source=SGA.longest_source, **shared, **about)
 
 
 register_generator(USUAL, label="piece by piece")
