@@ -4,6 +4,8 @@ import os
 from pathlib import Path
 from types import SimpleNamespace
 
+from transformers import MBartConfig
+
 from workflow_scripts.models.networks import save_model
 
 
@@ -11,7 +13,7 @@ def test_a_model_is_on_the_disk_before_it_takes_its_name(tmp_path, monkeypatch):
     seen = []
     monkeypatch.setattr(os, "fsync", lambda file: seen.append((Path(f"/proc/self/fd/{file}").readlink().name, (tmp_path / "m").exists())))
     network, tokenizer = (
-        SimpleNamespace(save_pretrained=lambda folder, name=name: folder.mkdir(exist_ok=True) or (folder / name).touch())
+        SimpleNamespace(config=MBartConfig(), save_pretrained=lambda folder, name=name: folder.mkdir(exist_ok=True) or (folder / name).touch())
         for name in ("weights", "pieces")
     )
     save_model(network, tokenizer, tmp_path / "m")

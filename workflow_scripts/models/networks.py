@@ -332,10 +332,9 @@ def save_model(network: PreTrainedModel, tokenizer: Any, folder: Path) -> None:
     """Write model and tokenizer. The folder is renamed to `folder` only when it is complete."""
     temporary = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(temporary, ignore_errors=True)
-    if hasattr(network, "config"):
-        say_family(network.config)
+    say_family(network.config)
     # with an output layer of its own, transformers looks for each half's embeddings by name, and would draw those that are shared
-    if getattr(getattr(network, "config", None), "tie_word_embeddings", True) is False and family_of(network.config).decoder:
+    if getattr(network.config, "tie_word_embeddings", True) is False and family_of(network.config).decoder:
         network.save_pretrained(temporary, state_dict={name: weight.clone() for name, weight in network.state_dict().items()})
     else:
         network.save_pretrained(temporary)
