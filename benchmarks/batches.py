@@ -8,12 +8,11 @@ what it was before. Then the ratios of the first line to the second.
 """
 
 import json
-import resource
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
 
+from benchmarks import apart, peak_gb
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.noise.masking import Masking
 from workflow_scripts.stage import ROOT
@@ -26,28 +25,23 @@ WAYS = ("as they are asked for", "all before")
 
 def main(updates: int, tokens: int) -> None:
     """Print what both ways took."""
-    call = [sys.executable, "-m", "benchmarks.batches", str(updates), str(tokens)]
-    lines = [subprocess.run([*call, way], check=True, stdout=subprocess.PIPE, text=True).stdout for way in WAYS]
-    ours, peer = map(json.loads, lines)
-    print(*lines, json.dumps({name: round(ours[name] / peer[name], 3) for name in ("first_s", "all_s", "gb")}), sep="", flush=True)
+    ours, peer = (apart("batches", str(updates), str(tokens), way) for way in WAYS)
+    ratios = {name: round(ours[name] / peer[name], 3) for name in ("first_s", "all_s", "gb")}
+    print(*map(json.dumps, (ours, peer, ratios)), sep="\n", flush=True)
 
 
 def case(updates: int, tokens: int, way: str) -> dict:
     """What one way took."""
     text = {code: list(read_sentences(ROOT / f"resources/bible/{code}.txt.xz")) for code in ("de", "en")}
     rows = MaskedText(text, load_codec(ROOT / "resources/backbones/bible"), Room(128, leave_out=False), Masking(), 1)
-    before, started = _peak(), time.perf_counter()
+    before, started = peak_gb(), time.perf_counter()
     batches: Sequence[list] = Batches(rows, tokens, updates, 1)
     batches = list(batches) if way == "all before" else batches
     batches[0]
     first = time.perf_counter() - started
     made = sum(1 for _ in batches)
     found = {"way": way, "updates": made, "tokens": tokens, "first_s": round(first, 2)}
-    return {**found, "all_s": round(time.perf_counter() - started, 2), "gb": round(_peak() - before, 3)}
-
-
-def _peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    return {**found, "all_s": round(time.perf_counter() - started, 2), "gb": round(peak_gb() - before, 3)}
 
 
 if __name__ == "__main__":

@@ -9,13 +9,13 @@ makes models of any shape.
 """
 
 import json
-import resource
 import sys
 import time
 from pathlib import Path
 
 import torch
 
+from benchmarks import peak_gb
 from workflow_scripts.device import chip, pick_device
 from workflow_scripts.evidence.cka import NEEDED, Cka, compare, pairs_of
 from workflow_scripts.evidence.states import encoded, open_half, pooled, read_texts
@@ -51,10 +51,9 @@ def main(model: str, other: str, text: str, code: str, texts: str = "10000", thr
     whole, whole_cpu = time.perf_counter() - started, time.process_time() - begun
     sizes = {"texts": len(lines), "layers": [half.depth for half in halves], "width": [half.width for half in halves], "pairs": len(pairs)}
     device = chip(pick_device("auto"))
-    memory = round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2)
     line = {"case": "cka", "unit": "s", "ours": round(whole, 2), "peer": round(passes, 2), "ratio": round(whole / passes, 3)}
     line["ratio_cpu"] = round(whole_cpu / passes_cpu, 3)
-    print(json.dumps({**line, **sizes, "threads": int(threads), "device": device, "peak_gb": memory}), flush=True)
+    print(json.dumps({**line, **sizes, "threads": int(threads), "device": device, "peak_gb": round(peak_gb(), 2)}), flush=True)
 
 
 def _wait() -> None:

@@ -8,7 +8,6 @@ lines with the pattern that defines them, by the library `regex`.
 """
 
 import json
-import resource
 import sys
 import tempfile
 import time
@@ -17,6 +16,7 @@ from pathlib import Path
 
 import regex
 
+from benchmarks import peak_gb
 from workflow_scripts.noise.codeswitch import main as codeswitch
 from workflow_scripts.stage import read_json
 from workflow_scripts.text.files import read_lines, write_lines
@@ -43,8 +43,7 @@ def main(corpus: str, lexicon: str, a: str, b: str, *sizes: str) -> None:
             peer = time.perf_counter() - began
             assert found == count, (found, count)
         line = {"case": f"{pairs} pairs", "unit": "words/s", "words": count, "ours": round(count / ours), "peer": round(count / peer)}
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-        print(json.dumps({**line, "ratio": round(peer / ours, 2), "peak_gb": round(peak, 2)}), flush=True)
+        print(json.dumps({**line, "ratio": round(peer / ours, 2), "peak_gb": round(peak_gb(), 2)}), flush=True)
 
 
 if __name__ == "__main__":

@@ -17,8 +17,6 @@ The model is then decoded greedily, as a user of a decoder does, by CTranslate2 
 import bisect
 import importlib.util
 import json
-import resource
-import subprocess
 import sys
 import tempfile
 import time
@@ -30,6 +28,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
+from benchmarks import apart, peak_gb
 from workflow_scripts.device import chip, keep_memory, pick_device
 from workflow_scripts.text.files import read_lines, write_lines
 
@@ -58,7 +57,7 @@ def main(model: str = "", updates: str = "20", tokens: str = "500", rounds: str 
         for _ in range(int(rounds)):
             for which, start in starts.items():
                 number = str(max(3, int(updates) // 3)) if which == "whole" else updates
-                runs[which].append(apart("peer" if which == "peer" else "ours", str(start), name, number, tokens, precision))
+                runs[which].append(apart("lora", "peer" if which == "peer" else "ours", str(start), name, number, tokens, precision))
         report(runs, {"model": model or "tiny", "precision": precision, "updates": int(updates), "tokens": int(tokens)})
         print(json.dumps(decoded(folder / "trimmed", folder)), flush=True)
 
@@ -72,12 +71,6 @@ def report(runs: dict[str, list[dict[str, Any]]], shared: dict[str, Any]) -> Non
         found = {which: median(run[quantity] for run in some) for which, some in runs.items() if some}
         ratios = {f"ratio_to_{which}": round(found["ours"] / found[which], 2) for which in found if which != "ours"}
         print(json.dumps({"case": quantity, "unit": unit, **found, **ratios, **shared}), flush=True)
-
-
-def apart(which: str, *arguments: str) -> dict[str, Any]:
-    """A run in a process of its own."""
-    call = [sys.executable, "-m", "benchmarks.lora", which, *arguments]
-    return json.loads(subprocess.run(call, stdout=subprocess.PIPE, text=True, check=True).stdout.splitlines()[-1])
 
 
 # ---------------------------------------------------------------------------------------------
@@ -320,8 +313,7 @@ def case(which: str, *arguments: str) -> dict[str, Any]:
     """One run, with its device and peak memory."""
     model, folder, updates, tokens, precision = arguments
     found = {"ours": ours, "peer": peer}[which](model, folder, int(updates), int(tokens), precision)
-    peak = torch.cuda.max_memory_allocated() / 2**30 if GPU else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    return {**found, "peak_gb": round(peak, 2), "device": chip(pick_device("auto"))}
+    return {**found, "peak_gb": round(peak_gb(GPU), 2), "device": chip(pick_device("auto"))}
 
 
 # ---------------------------------------------------------------------------------------------

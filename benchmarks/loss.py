@@ -7,13 +7,12 @@ their own; memory is what the loss adds to states, matrix and its gradient.
 """
 
 import json
-import resource
-import subprocess
 import sys
 import time
 
 import torch
 
+from benchmarks import apart, peak_gb
 from workflow_scripts.training.loss import linear_smoothed_loss, smoothed_loss
 
 VOCABULARY, DIMENSIONS = 250_027, 1_024
@@ -22,12 +21,7 @@ VOCABULARY, DIMENSIONS = 250_027, 1_024
 def main(sizes: list[int]) -> None:
     """Print two lines per size."""
     for tokens in sizes:
-        found = {}
-        for which in ("ours", "peer"):
-            done = subprocess.run(
-                [sys.executable, "-m", "benchmarks.loss", str(tokens), which], stdout=subprocess.PIPE, text=True, check=True
-            )
-            found[which] = json.loads(done.stdout.splitlines()[-1])
+        found = {which: apart("loss", str(tokens), which) for which in ("ours", "peer")}
         for quantity in ("seconds", "gb"):
             ours, peer = found["ours"][quantity], found["peer"][quantity]
             line = {"case": f"loss of {tokens} tokens", "quantity": quantity, "ours": ours, "peer": peer, "ratio": round(ours / peer, 3)}
@@ -37,7 +31,8 @@ def main(sizes: list[int]) -> None:
 def case(tokens: int, which: str) -> dict:
     """Loss and gradients, once to warm up on a few tokens and once to measure."""
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    dtype = torch.bfloat16 if device.type == "cuda" else torch.float32
+    on_gpu = device.type == "cuda"
+    dtype = torch.bfloat16 if on_gpu else torch.float32
     torch.manual_seed(1)
     weight = torch.randn(VOCABULARY, DIMENSIONS, device=device).mul_(0.02).requires_grad_()
     weight.grad = torch.zeros_like(weight)
@@ -54,20 +49,12 @@ def case(tokens: int, which: str) -> dict:
         value.backward()
         return float(value.detach())
 
-    before = peak(device)
+    before = peak_gb(on_gpu)
     run(8)
     started = time.perf_counter()
     value = run(tokens)
     seconds = time.perf_counter() - started
-    return {"seconds": round(seconds, 2), "gb": round(peak(device) - before, 2), "loss": round(value, 4), "device": device.type}
-
-
-def peak(device: torch.device) -> float:
-    """The most memory used so far, in GB."""
-    if device.type == "cuda":
-        torch.cuda.synchronize()
-        return torch.cuda.max_memory_allocated() / 2**30
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    return {"seconds": round(seconds, 2), "gb": round(peak_gb(on_gpu) - before, 2), "loss": round(value, 4), "device": device.type}
 
 
 if __name__ == "__main__":

@@ -11,8 +11,6 @@ memory it tells.
 """
 
 import json
-import resource
-import subprocess
 import sys
 import time
 from statistics import median
@@ -20,6 +18,7 @@ from typing import Literal
 
 import torch
 
+from benchmarks import apart, peak_gb
 from workflow_scripts.device import keep_memory
 from workflow_scripts.lexicon.mapping import Mapping, Sides, map_once, normalise, procrustes, union
 from workflow_scripts.similarity import ByteStream, Similarities, best_pairs, neighbourhoods
@@ -31,10 +30,7 @@ def main(sizes: list[int]) -> None:
     """Print a line per size and way to hold the matrix."""
     for words in sizes:
         for matrix in ("auto", "blocks"):
-            done = subprocess.run(
-                [sys.executable, "-m", "benchmarks.mapping", str(words), matrix], stdout=subprocess.PIPE, text=True, check=True
-            )
-            print(done.stdout.splitlines()[-1], flush=True)
+            print(json.dumps(apart("mapping", str(words), matrix)), flush=True)
 
 
 def case(words: int, matrix: Literal["auto", "blocks"]) -> dict:
@@ -66,7 +62,7 @@ def case(words: int, matrix: Literal["auto", "blocks"]) -> dict:
         products.append(seconds(product))
         iterations.append(seconds(iteration))
         rotations.append(seconds(lambda: a @ procrustes(a[dictionary[0]], b[dictionary[1]])))
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    peak = peak_gb()
     # where a processor lacks the instructions this is slow, so a slice stands for the whole
     rows = min(words, 1000)
     left, right = a[:rows].bfloat16(), b.T.bfloat16()

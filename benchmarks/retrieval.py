@@ -7,12 +7,12 @@ alone, in the same blocks; of the search with margins; their ratio; the peak of 
 """
 
 import json
-import resource
 import sys
 import time
 
 import torch
 
+from benchmarks import peak_gb
 from workflow_scripts.evidence.nearest import best, margins, normalised, search
 from workflow_scripts.similarity import set_threads
 
@@ -45,7 +45,7 @@ def main(sentences: int, dimensions: int, threads: int) -> None:
         "product_s": round(product, 2),
         "search_s": round(taken, 2),
         "ratio": round(taken / product, 2),
-        "peak_gb": round(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20, 2),
+        "peak_gb": round(peak_gb(), 2),
         "found": float((torch.from_numpy(found) == order).float().mean()),
     }
     print(json.dumps(line), flush=True)

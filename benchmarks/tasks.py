@@ -8,7 +8,6 @@ times each in turn, on so many of the sentences in their order; both give the sa
 """
 
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -18,6 +17,7 @@ from typing import Any
 
 import torch
 
+from benchmarks import apart, clock
 from workflow_scripts.device import keep_memory
 
 ROUNDS, LENGTH = 3, 128
@@ -28,9 +28,7 @@ def main(model: str, table: str, batch: str = "16", updates: str = "120", senten
     runs: dict[str, list[dict]] = {"ours": [], "peer": []}
     for _ in range(ROUNDS):
         for which, done in runs.items():
-            call = [sys.executable, "-m", "benchmarks.tasks", which, model, table, batch, updates]
-            said = subprocess.run(call, stdout=subprocess.PIPE, text=True, check=True).stdout
-            done.append(json.loads(said.splitlines()[-1]))
+            done.append(apart("tasks", which, model, table, batch, updates))
     ours, peer = (median(run["speed"] for run in runs[which]) for which in runs)
     shared = {"model": model, "batch": int(batch), "threads": torch.get_num_threads()}
     losses = {f"loss_{which}": round(median(run["loss"] for run in done), 3) for which, done in runs.items()}
@@ -77,17 +75,10 @@ def ours(model: str, table: str, batch: int, updates: int) -> dict[str, float]:
 
 def peer(model: str, table: str, batch: int, updates: int) -> dict[str, float]:
     """The stock Trainer."""
-    from transformers import Trainer, TrainerCallback, TrainingArguments
+    from transformers import Trainer, TrainingArguments
 
     reader, network, rows, _ = prepared(model, table)
-    times: list[float] = []
-
-    class Clock(TrainerCallback):
-        def on_step_end(self, *_, **__):
-            if torch.cuda.is_available():
-                torch.cuda.synchronize()
-            times.append(time.perf_counter())
-
+    timed = clock()
     with tempfile.TemporaryDirectory() as folder:
         arguments = TrainingArguments(
             output_dir=folder,
@@ -107,10 +98,10 @@ def peer(model: str, table: str, batch: int, updates: int) -> dict[str, float]:
         )
         dataset = [{"input_ids": ids, "labels": tags} for ids, tags in rows[: batch * updates]]
         collate: Any = lambda items: reader.collate([(item["input_ids"], item["labels"]) for item in items])  # noqa: E731
-        trainer = Trainer(model=network, args=arguments, train_dataset=dataset, data_collator=collate, callbacks=[Clock()])
+        trainer = Trainer(model=network, args=arguments, train_dataset=dataset, data_collator=collate, callbacks=[timed])
         trainer.train()
     loss = next(entry["loss"] for entry in reversed(trainer.state.log_history) if "loss" in entry)
-    return {"speed": round((updates - 1) * batch / (times[-1] - times[0]), 1), "loss": loss}
+    return {"speed": round((updates - 1) * batch / (timed.times[-1] - timed.times[0]), 1), "loss": loss}
 
 
 def prediction(model: str, table: str, batch: int, sentences: int) -> dict[str, Any]:

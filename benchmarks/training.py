@@ -12,17 +12,15 @@ pieces share the probability.
 """
 
 import json
-import resource
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 from statistics import mean, median
 
 import numpy as np
 import torch
 
+from benchmarks import apart, clock, peak_gb
 from workflow_scripts.device import chip, keep_memory, pick_device, pick_precision
 from workflow_scripts.text.files import read_lines, write_lines
 
@@ -38,9 +36,7 @@ def main(
     for _ in range(ROUNDS):
         for which, done in runs.items():
             start = (trimmed or model) if which == "ours" else model
-            call = [sys.executable, "-m", "benchmarks.training", which, start, text, source, target, updates, tokens, rows]
-            output = subprocess.run(call, stdout=subprocess.PIPE, text=True, check=True).stdout
-            done.append(json.loads(output.splitlines()[-1]))
+            done.append(apart("training", which, start, text, source, target, updates, tokens, rows))
     shared = {"model": model, "trimmed": bool(trimmed), "device": runs["ours"][0]["device"], "updates": int(updates)}
     shared |= {name: runs["peer"][0][name] for name in ("rows", "accumulated")}
     shared |= {f"loss_{which}": round(median(run["loss"] for run in done), 3) for which, done in runs.items()}
@@ -109,7 +105,7 @@ def ours(model: str, text: str, source: str, target: str, updates: int, tokens: 
 
 def peer(model: str, text: str, source: str, target: str, updates: int, tokens: int, fitting: int) -> dict:
     """The stock loop, with length grouping."""
-    from transformers import DataCollatorForSeq2Seq, Seq2SeqTrainer, Seq2SeqTrainingArguments, TrainerCallback
+    from transformers import DataCollatorForSeq2Seq, Seq2SeqTrainer, Seq2SeqTrainingArguments
 
     from workflow_scripts.training.loop import load_model
     from workflow_scripts.training.rows import Dev
@@ -117,14 +113,7 @@ def peer(model: str, text: str, source: str, target: str, updates: int, tokens: 
     from workflow_scripts.training.validation import dev_loss
 
     counted: list[int] = []
-    times: list[float] = []
-
-    class Clock(TrainerCallback):
-        def on_step_end(self, *_, **__):
-            if torch.cuda.is_available():
-                torch.cuda.synchronize()
-            times.append(time.perf_counter())
-
+    timed = clock()
     codec, pairs, chosen, rows = sample(model, text, source, target, updates, tokens)
     accumulated = max(1, -(-rows // fitting)) if fitting else 1
     network = load_model(model, Training(dropout=SCIENCE["dropout"], attention_dropout=0.0), 1)
@@ -156,9 +145,9 @@ def peer(model: str, text: str, source: str, target: str, updates: int, tokens: 
             seed=1,
         )
         items = [{"input_ids": list(s), "attention_mask": [1] * len(s), "labels": list(t)} for s, t in (pairs[i] for i in chosen)]
-        trainer = Seq2SeqTrainer(model=network, args=arguments, train_dataset=items, data_collator=collate, callbacks=[Clock()])
+        trainer = Seq2SeqTrainer(model=network, args=arguments, train_dataset=items, data_collator=collate, callbacks=[timed])
         trainer.train()
-    seconds = times[-1] - times[0]
+    seconds = timed.times[-1] - timed.times[0]
     return {
         "speed": round(sum(counted[accumulated : updates * accumulated]) / seconds),
         "target_tokens": sum(counted[: updates * accumulated]),
@@ -174,9 +163,7 @@ def case(which: str, *arguments: str) -> dict:
         keep_memory()
     model, text, source, target, *numbers = arguments
     found = {"ours": ours, "peer": peer}[which](model, text, source, target, *map(int, numbers))
-    cuda = torch.cuda.is_available()
-    peak = torch.cuda.max_memory_allocated() / 2**30 if cuda else resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    return {**found, "peak_gb": round(peak, 2), "device": chip(pick_device("auto"))}
+    return {**found, "peak_gb": round(peak_gb(torch.cuda.is_available()), 2), "device": chip(pick_device("auto"))}
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ is how many seconds the variant's warm-up took longer than ours: what torch.comp
 
 import json
 import os
-import subprocess
 import sys
 import time
 from collections.abc import Iterator
@@ -21,6 +20,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
+import benchmarks
 from workflow_scripts.device import chip, keep_memory, pick_device, pick_precision
 from workflow_scripts.models import products
 from workflow_scripts.models.batches import Row, collate
@@ -66,9 +66,7 @@ def apart(*arguments: str) -> dict:
     environment = dict(os.environ)
     if arguments[-1] != "pages of 4 KB":  # where a machine gives huge pages to all, or to none, the variant is the same as ours
         use_huge_pages(environment)
-    call = [sys.executable, "-m", "benchmarks.update", *arguments]
-    done = subprocess.run(call, stdout=subprocess.PIPE, text=True, check=True, env=environment)
-    return json.loads(done.stdout.splitlines()[-1])
+    return benchmarks.apart("update", *arguments, env=environment)
 
 
 def case(model: str, text: str, source: str, target: str, updates: int, tokens: int, threads: int, variant: str) -> dict:

@@ -37,6 +37,7 @@ from typing import Any
 
 import torch
 
+from benchmarks import apart
 from benchmarks.gpu.kernels import profile_of
 from benchmarks.gpu.shared import together
 from benchmarks.gpu.updates import Size, in_turn, mbart, our_loop, stock_loop, updates_of, wait, xlmr
@@ -306,7 +307,7 @@ def adapted(which: str, device: torch.device, tiny: bool) -> dict[str, Any]:
         lora.text(updates, tokens, folder)
         model = lora.tiny_decoder(folder / "model", **({} if tiny else {**GEMMA, "head_dim": 256}))
         precision = "float32" if device.type == "cpu" else "bfloat16"
-        return lora.apart(which, str(model), name, str(updates), str(tokens), precision)
+        return apart("lora", which, str(model), name, str(updates), str(tokens), precision)
 
 
 PARTS = {"g": part_g, "h": part_h, "i": part_i, "a": part_a, "b": part_b, "c": part_c, "d": part_d, "e": part_e, "f": part_f, "j": part_j}

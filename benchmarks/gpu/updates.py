@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from benchmarks import clock
 from benchmarks.gpu.counts import Counted
 from workflow_scripts import registry
 from workflow_scripts.device import chip, pick_precision
@@ -347,19 +348,14 @@ def stock_loop(size: Size, device: torch.device, number: int, cudnn: bool = True
 
     With `cudnn`, PyTorch's default, attention plans anew for each shape; a user who knows that turns it off.
     """
-    from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments, TrainerCallback
+    from transformers import Seq2SeqTrainer, Seq2SeqTrainingArguments
 
     warm = max(2, number // 5)
     planned = list(Batches(Sentences(size), size.tokens, number + warm, 1))
     rows = [row for batch in planned for row in batch]
     at_once = len(rows) // len(planned)
-    times: list[float] = []
+    timed = clock()
     read: list[list[Row]] = []
-
-    class Clock(TrainerCallback):
-        def on_step_end(self, *_: Any, **__: Any) -> None:
-            wait(device)
-            times.append(time.perf_counter())
 
     def pad(items: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
         """What the stock collator makes of rows, which would ask for a tokenizer."""
@@ -385,7 +381,7 @@ def stock_loop(size: Size, device: torch.device, number: int, cudnn: bool = True
         )
         arguments._n_gpu = min(arguments.n_gpu, 1)
         items = [{"input_ids": a, "attention_mask": [1] * len(a), "labels": b} for a, b in rows]
-        trainer = Seq2SeqTrainer(model=mbart(size, device), args=arguments, train_dataset=items, data_collator=pad, callbacks=[Clock()])
+        trainer = Seq2SeqTrainer(model=mbart(size, device), args=arguments, train_dataset=items, data_collator=pad, callbacks=[timed])
         trainer.train()
-    seconds = times[-1] - times[warm - 1]
+    seconds = timed.times[-1] - timed.times[warm - 1]
     return {**speeds(size, read[warm : number + warm], seconds, device, precision), "ms": round(1e3 * seconds / number, 2)}
