@@ -86,15 +86,17 @@ def train_sentencepiece(folder: Path, size: int = 400, normaliser: str = "identi
 
 
 def small_model(folder: Path, family: str = "mbart") -> Path:
-    """A tiny model that writes text, with random weights.
+    """A tiny model of any kind that the functions here and in `tiny_decoders` make, with random weights.
 
-    `mbart` is as Crossgap makes it, `cc25` and `mbart50` have the tokenizers of the hub's models; `nllb` and `m2m100` are small_m2m100's,
-    `bart` is small_bart's, `mt5` small_mt5's.
+    `mbart` is as Crossgap makes it, `cc25` and `mbart50` have the tokenizers of the hub's models.
     """
-    if family in ("bart", "mt5"):
-        return small_bart(folder) if family == "bart" else small_t5(folder)
-    if family in ("nllb", "m2m100"):
-        return small_m2m100(folder, family)
+    from tiny_decoders import KINDS, small_decoder  # whose vocabularies are learnt from the text that is here
+
+    others: dict[str, Any] = {"bart": small_bart, "nllb": small_m2m100, "m2m100": small_m2m100}
+    others |= {"bert": small_encoder, "xlm-roberta": small_encoder}
+    others |= dict.fromkeys(T5_KINDS, small_t5) | dict.fromkeys(KINDS, small_decoder)
+    if family in others:
+        return others[family](folder, family)
     model = train_sentencepiece(folder)
     processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
     pieces = [(processor.id_to_piece(i), processor.get_score(i)) for i in range(3, len(processor))]

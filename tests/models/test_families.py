@@ -10,8 +10,7 @@ import ctranslate2
 import pytest
 import torch
 from phases import TINY, finetune, phase_files
-from tiny_decoders import small_decoder
-from tiny_models import T5_KINDS, manual_pairs, small_encoder, small_model, small_t5
+from tiny_models import T5_KINDS, manual_pairs, small_model, small_t5
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
 from transformers.convert_slow_tokenizer import MBART50_LANGUAGES, MBART_LANGUAGES
 from transformers.models.m2m_100 import tokenization_m2m_100
@@ -60,9 +59,7 @@ MADE = {
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
     """A tiny model of each family."""
-    make = {kind: small_encoder if kind in ("bert", "xlm-roberta") else small_model for kind in MADE}
-    make |= {kind: small_t5 for kind in T5_KINDS} | {"gemma3_text": small_decoder, "bloom": small_decoder}
-    return {kind: make[kind](tmp_path_factory.mktemp(kind), kind) for kind in MADE}
+    return {kind: small_model(tmp_path_factory.mktemp(kind), kind) for kind in MADE}
 
 
 def test_each_model_has_its_family_and_what_the_table_says_of_it(models):

@@ -11,7 +11,7 @@ import torch
 from phases import TINY, assert_same, finetune, phase_files
 from safetensors import safe_open
 from safetensors.torch import load_file
-from tiny_models import small_encoder, small_model
+from tiny_models import small_model
 from transformers import AutoModelForSeq2SeqLM
 
 from workflow_scripts import plugins
@@ -201,7 +201,7 @@ def test_random_weights_are_refused(setup, tmp_path):
 
 @pytest.mark.parametrize("family", ["mbart50", "nllb", "bert", "xlm-roberta"])
 def test_each_family_takes_an_adapter(family, tmp_path):
-    folder = small_encoder(tmp_path, family) if family in ("bert", "xlm-roberta") else small_model(tmp_path, family)
+    folder = small_model(tmp_path, family)
     network = load_network(folder, "text", dropout=0.0, attention_dropout=0.0, seed=1)
     names = set(network.state_dict())
     adapted = adapt(network, {"kind": "lora", "rank": 2}, 1)

@@ -7,8 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from tiny_decoders import small_decoder
-from tiny_models import manual_pairs, small_encoder, small_model, small_t5
+from tiny_models import manual_pairs, small_model
 
 from benchmarks.gpu.counts import Counted
 from workflow_scripts.models.products import quick_products
@@ -48,7 +47,7 @@ def log_of(folder):
 def a_phase(folder, family):
     """A network, its codec and its rows."""
     encoder = family in ("bert", "xlm-roberta")
-    start = small_encoder(folder, family) if encoder else small_t5(folder) if family == "mt5" else small_model(folder, family)
+    start = small_model(folder, family)
     codec = load_codec(start)
     german, english = manual_pairs(60)
     if encoder:
@@ -63,7 +62,7 @@ def a_phase(folder, family):
 @pytest.mark.parametrize("family", ["mbart", "gemma3_text"])
 def test_parts_of_an_update_add_up_to_it(tmp_path, family):
     """Each label counts once, whether an update goes through at once or in parts."""
-    start = small_decoder(tmp_path) if family == "gemma3_text" else small_model(tmp_path, family)
+    start = small_model(tmp_path, family)
     codec, lines = load_codec(start), manual_pairs(60)
     for name, side in zip("ab", lines, strict=True):
         write_lines(tmp_path / name, side)

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from tiny_models import small_encoder, small_model, small_t5
+from tiny_models import small_model
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, create_sliding_window_causal_mask, sdpa_mask
 
 from workflow_scripts.models.batches import collate
@@ -34,7 +34,7 @@ def learnt(network, rows, known):
 @pytest.mark.parametrize("rows", [PADDED, EVEN], ids=["padded", "even"])
 def test_loss_and_gradients_are_the_same(tmp_path, family, rows):
     encoder = family in ("bert", "xlm-roberta")
-    start = small_encoder(tmp_path, family) if encoder else small_t5(tmp_path) if family == "mt5" else small_model(tmp_path, family)
+    start = small_model(tmp_path, family)
     network = load_model(start, SETTINGS, 1).train()
     if encoder:
         rows = [(read, [*label, *[-100] * len(read)][: len(read)]) for read, label in rows]

@@ -38,12 +38,8 @@ NO_DROPOUT = {"dropout": 0.0, "attention_dropout": 0.0}
 PRECISIONS = ("float32", "bfloat16")
 
 
-def a_model(folder, family):
-    return small_encoder(folder, family) if family in ("bert", "xlm-roberta") else small_model(folder, family)
-
-
 def a_network(folder, family, rows=ROWS):
-    network = load_network(a_model(folder, family), "text", **NO_DROPOUT, seed=1).train()
+    network = load_network(small_model(folder, family), "text", **NO_DROPOUT, seed=1).train()
     return network, collate(rows, 1, family not in ("bert", "xlm-roberta"))
 
 
@@ -96,7 +92,7 @@ def test_so_are_those_of_the_plain_loss(tmp_path):
 @pytest.mark.parametrize("family", ["mbart", "nllb", "bert", "xlm-roberta"])
 @pytest.mark.parametrize("head", ["classification", "labelling", "answering"])
 def test_so_are_those_of_heads(tmp_path, family, head):
-    model = a_model(tmp_path, family)
+    model = small_model(tmp_path, family)
     network = load_network(model, head, **NO_DROPOUT, seed=1, **({} if head == "answering" else {"labels": ["A", "B"]})).train()
     batch = Reader(model, 20).collate([(ids, [at % 2]) for at, (ids, _) in enumerate(ROWS)])
     if head == "labelling":

@@ -9,7 +9,7 @@ import torch
 from phases import TINY, finetune, phase_files
 from test_training import Fixed
 from tiny_decoders import small_decoder
-from tiny_models import small_encoder, small_model, small_t5
+from tiny_models import small_model
 
 from workflow_scripts.models.batches import collate
 from workflow_scripts.models.recognition import family_of
@@ -22,16 +22,9 @@ from workflow_scripts.training.ragged import lengths_of
 from workflow_scripts.training.rows import split_batch
 from workflow_scripts.training.settings import Training
 
-DECODERS = ("gemma3_text", "llama", "qwen3")
-ALONE = ("xlm-roberta", "bert", *DECODERS)
+ALONE = ("xlm-roberta", "bert", "gemma3_text", "llama", "qwen3")
 FAMILIES = ("mbart", "mbart50", "m2m100", "nllb", "bart", "mt5", *ALONE)
 SETTINGS = Training(dropout=0.0, attention_dropout=0.0, packed=True, max_length=20)
-
-
-def a_model(folder, family):
-    if family in ALONE:
-        return (small_decoder if family in DECODERS else small_encoder)(folder, family)
-    return small_t5(folder) if family == "mt5" else small_model(folder, family)
 
 
 def sentences(family, number=11):
@@ -65,7 +58,7 @@ def gradients(network):
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_losses_and_gradients_are_those_of_single_sentences(tmp_path, family):
-    start = a_model(tmp_path, family)
+    start = small_model(tmp_path, family)
     rows, codec = sentences(family), load_codec(start)
     network, loss = opened(start)
     form = {"pad": codec.pad, "decoder": codec.form.decoder, "start": codec.start}
@@ -87,7 +80,7 @@ def test_losses_and_gradients_are_those_of_single_sentences(tmp_path, family):
 
 @pytest.mark.parametrize("family", ["mbart", "m2m100", "mt5", "xlm-roberta", "gemma3_text"])
 def test_what_surrounds_a_sentence_does_not_change_its_loss(tmp_path, family):
-    start = a_model(tmp_path, family)
+    start = small_model(tmp_path, family)
     codec, rows = load_codec(start), sentences(family)
     losses = []
     for others in ([1, 4], [5, 2, 6]):

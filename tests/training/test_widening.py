@@ -4,9 +4,8 @@ import pytest
 import torch
 from phases import TINY, finetune, phase_files
 from safetensors.torch import load_file
-from tiny_decoders import small_decoder
 from tiny_encoders import tiny_encoder
-from tiny_models import small_encoder, small_model
+from tiny_models import small_model
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, MBartConfig, MBartForConditionalGeneration
 
 from workflow_scripts.models.engines import convert
@@ -17,13 +16,6 @@ from workflow_scripts.training.adapter import adapt, merged
 from workflow_scripts.training.settings import Training
 
 WIDTH = 3
-
-
-def made(folder, family):
-    """A tiny model of a family."""
-    if family in ("bert", "xlm-roberta"):
-        return small_encoder(folder, family)
-    return small_decoder(folder, family) if family in ("gemma3_text", "llama") else small_model(folder, family)
 
 
 def scores(network):
@@ -47,7 +39,7 @@ def scores(network):
     ],
 )
 def test_a_wider_model_of_the_family_computes_the_same(family, widths, gated, tmp_path):
-    folder = made(tmp_path, family)
+    folder = small_model(tmp_path, family)
     network = load_network(folder, "text", dropout=0.0, attention_dropout=0.0, seed=1)
     before, names = scores(network), {*network.state_dict()}
     settings = {key: getattr(network.config, key, None) for key in (*widths, "d_model", "hidden_size")}
