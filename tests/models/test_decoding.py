@@ -91,16 +91,12 @@ def agree(one, other):
     return sum(bool(a) and (a.startswith(b) or b.startswith(a)) for a, b in zip(one, other, strict=True))
 
 
-def test_both_engines_give_the_same_translations(model):
-    fast, slow = translate(model, engine="ctranslate2"), translate(model, engine="huggingface")
+@pytest.mark.parametrize("beam_size", [5, 1])
+def test_both_engines_give_the_same_translations(model, beam_size):
+    fast, slow = (translate(model, engine=engine, beam_size=beam_size) for engine in ("ctranslate2", "huggingface"))
     assert len(fast) == len(slow) == 24 and len(set(fast)) > 1 and all(fast)
     assert agree(fast, slow) >= 20
     assert not any(special in line for line in fast for special in ("</s>", "en_XX", "eng_Latn", "__en__", "<pad>"))
-
-
-def test_greedy_search_is_identical(model):
-    fast, slow = (translate(model, engine=engine, beam_size=1) for engine in ("ctranslate2", "huggingface"))
-    assert agree(fast, slow) >= 20
 
 
 def test_sentences_longer_than_the_model_are_cut(model):
@@ -278,20 +274,6 @@ def test_a_source_without_text_stays_empty(model, tmp_path, engine, capsys):
     assert found["nothing"] == ["", ""]
     assert (tmp_path / "n_best").read_text("utf-8").splitlines()[1:] == ["1\t1\t0.0000\t", "2\t1\t0.0000\t"]
     assert "'empty_sources': 3" in capsys.readouterr().out
-
-
-def test_an_output_layer_of_its_own_decodes_as_generate_does(model, tmp_path):
-    """`tie_word_embeddings: false`; pieces are renamed among each other, so that the embeddings would say something else."""
-    own = shutil.copytree(model, tmp_path / "own")
-    network, tokenizer = AutoModelForSeq2SeqLM.from_pretrained(own / "out/model"), load_codec(own / "out/model").tokenizer
-    one, other = (tokenizer.encode(piece, add_special_tokens=False)[0] for piece in ("Open", "Print"))
-    weights = network.get_input_embeddings().weight.detach().clone()
-    weights[[one, other]] = weights[[other, one]]
-    network.lm_head.weight = torch.nn.Parameter(weights)
-    network.config.tie_word_embeddings = False
-    network.save_pretrained(own / "out/model")
-    fast, slow = (translate(own, engine=engine) for engine in ("ctranslate2", "huggingface"))
-    assert len(set(fast)) > 1 and agree(fast, slow) >= 20
 
 
 def test_a_lost_weight_is_no_random_one(model, tmp_path):
