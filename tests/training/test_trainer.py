@@ -51,10 +51,6 @@ def test_a_checkpoint_is_on_the_disk_before_its_last_file_is_written(tmp_path, m
     assert seen == files
 
 
-def test_the_trainer_records_nothing_by_itself():
-    assert PhaseTrainer.recorded is None
-
-
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_process_that_makes_batches_outlives_the_signal_that_stops_the_training(number):
     """As on a GPU, where the whole group of processes gets it, and the training still has to write its checkpoint."""

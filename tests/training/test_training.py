@@ -23,7 +23,7 @@ from workflow_scripts.text.files import read_lines
 from workflow_scripts.training.checkpoints import average_weights
 from workflow_scripts.training.curve import CURVE
 from workflow_scripts.training.loop import load_model
-from workflow_scripts.training.ragged import Rows, encoded, lengths_of
+from workflow_scripts.training.ragged import Rows, lengths_of
 from workflow_scripts.training.rows import (
     Batches,
     Joined,
@@ -306,13 +306,6 @@ def test_average_is_the_mean(setup, tmp_path):
     name = "model.encoder.layers.0.fc1.weight"
     expected = (load_file(files[0])[name] + load_file(files[1])[name]) / 2
     assert torch.allclose(network.state_dict()[name], expected, atol=1e-6)
-
-
-def test_ids_are_held_in_four_bytes_each():
-    lines = [str(number) for number in range(25_000)]
-    rows = encoded(lambda some: [[int(line), 250_026] for line in some], lines)
-    assert [list(row) for row in rows] == [[number, 250_026] for number in range(25_000)]
-    assert rows.flat.nbytes == 25_000 * 2 * 4 and collate([(rows[3], rows[4])], pad=1)["labels"].dtype == torch.int64
 
 
 def test_misaligned_text_is_refused(setup):
