@@ -19,22 +19,20 @@ from workflow_scripts.training.loop import load_model
 from workflow_scripts.training.settings import Training
 
 
+def trimmed_backbone(whole, folder, *text):
+    """What the report says of a backbone that is trimmed to some text; the model is in the folder `trimmed`."""
+    files = [folder / name for name in ("trimmed", "b.json", "c.tsv")]
+    backbone.main(*files, languages=("de", "en"), task_text=text, settings=Backbone(model=str(whole), trim=True))
+    return read_json(folder / "b.json")
+
+
 @pytest.mark.parametrize("family", ["mbart", "cc25", "mbart50", "nllb"])
 def test_a_trimmed_model_reads_and_writes_as_before(tmp_path, family):
     whole = small_model(tmp_path, family)
     german, english = (side[:8] for side in manual_pairs(8))
     for name, lines in (("train.de", german), ("train.en", english)):
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    text = (tmp_path / "train.de", tmp_path / "train.en")
-    backbone.main(
-        tmp_path / "trimmed",
-        tmp_path / "b.json",
-        tmp_path / "c.tsv",
-        languages=("de", "en"),
-        task_text=text,
-        settings=Backbone(model=str(whole), trim=True),
-    )
-    report = read_json(tmp_path / "b.json")
+    report = trimmed_backbone(whole, tmp_path, tmp_path / "train.de", tmp_path / "train.en")
     codecs = [load_codec(folder) for folder in (whole, tmp_path / "trimmed")]
     networks = [load_model(folder, Training(), 1).eval() for folder in (whole, tmp_path / "trimmed")]
     sizes = [len(codec.tokenizer) for codec in codecs]
@@ -153,14 +151,7 @@ def test_a_trimmed_tokenizer_normalises_as_before(tmp_path):
     train_sentencepiece(tmp_path / "spm", normaliser="nmt_nfkc").rename(whole / "sentencepiece.bpe.model")
     text = tmp_path / "train.de"
     text.write_text("Ｚeile\u2026 öffnen\n", encoding="utf-8")
-    backbone.main(
-        tmp_path / "trimmed",
-        tmp_path / "b.json",
-        tmp_path / "c.tsv",
-        languages=("de", "en"),
-        task_text=(text,),
-        settings=Backbone(model=str(whole), trim=True),
-    )
+    trimmed_backbone(whole, tmp_path, text)
     pieces = [load_codec(folder).tokenizer.tokenize("Ｚeile\u2026 zeile öffnen") for folder in (whole, tmp_path / "trimmed")]
     assert pieces[0] == pieces[1] and "<unk>" not in pieces[1]
 
@@ -168,17 +159,10 @@ def test_a_trimmed_tokenizer_normalises_as_before(tmp_path):
 def test_a_tokenizer_that_asks_sentencepiece_cannot_be_trimmed(tmp_path):
     whole = small_model(tmp_path, "m2m100")
     (tmp_path / "train.de").write_text("Eine Zeile\n", encoding="utf-8")
-    files = [tmp_path / name for name in ("trimmed", "b.json", "c.tsv")]
     with pytest.raises(InputError, match=r"M2M100Tokenizer\) cannot be trimmed; leave `trim` out"):
-        backbone.main(*files, languages=("de",), task_text=(tmp_path / "train.de",), settings=Backbone(model=str(whole), trim=True))
+        trimmed_backbone(whole, tmp_path, tmp_path / "train.de")
 
 
 def test_trimming_needs_text(tmp_path):
     with pytest.raises(InputError, match=r"trim. needs the experiments' text"):
-        backbone.main(
-            tmp_path / "t",
-            tmp_path / "b.json",
-            tmp_path / "c.tsv",
-            languages=("de", "en"),
-            settings=Backbone(model=str(small_model(tmp_path)), trim=True),
-        )
+        trimmed_backbone(small_model(tmp_path), tmp_path)
