@@ -3,7 +3,6 @@
 import json
 import shutil
 import subprocess
-import sys
 from dataclasses import replace
 
 import pytest
@@ -11,12 +10,12 @@ import torch
 import warm
 from phases import TINY, assert_alike, finetune, phase_files
 from safetensors.torch import load_file
+from test_checkpoints import TORCHRUN, command
 from tiny_decoders import small_decoder
 from tiny_models import small_encoder
 
 from workflow_scripts.models.networks import load_network
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.training.launching import ON_ONE_NODE
 from workflow_scripts.training.loop import compute_again
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.sharding import layers_in, sharing_weights
@@ -36,12 +35,7 @@ def files(tmp_path_factory):
 def in_two(folder, start, out, settings) -> str:
     """Finetune in two processes, which share the work of each update; returns what they said."""
     out.mkdir(exist_ok=True)
-    text = {f"{part}-{side}": folder / f"{part}.{code}" for part in ("train", "dev") for side, code in (("source", "de"), ("target", "en"))}
-    outputs = {"model": out / "model", "curve": out / "curve.tsv", "report": out / "training.json", "checkpoints": out / "checkpoints"}
-    flags = [str(part) for name, path in {"start": start, **text, **outputs}.items() for part in (f"--{name}", path)]
-    called = ["-m", "workflow_scripts.training.training", "translate", *flags, "--languages", "de", "en", "--threads", "2"]
-    torchrun = [sys.executable, "-m", "torch.distributed.run", *ON_ONE_NODE, "--nproc-per-node", "2", "--no-python", "--", warm.python()]
-    line = [*torchrun, *called, "--settings", json.dumps(vars(settings))]
+    line = command(folder, start, out, vars(settings), TORCHRUN)
     done = subprocess.run(line, capture_output=True, text=True, env=warm.environment())
     assert done.returncode == 0, done.stderr[-3000:]
     return done.stdout
