@@ -1,7 +1,9 @@
 """The built-in small mBART, and loading one that exists."""
 
 import errno
+import json
 import shutil
+from dataclasses import asdict
 
 import pytest
 import torch
@@ -88,6 +90,14 @@ def run(folder, settings, **arguments):
         **{"languages": ("de", "en"), "checkpoints": out / "c", "threads": 1, "settings": settings, **arguments},
     )
     return read_json(out / "backbone.json")
+
+
+def flags(folder, settings, **files):
+    """The flags by which a command line says what `run` is given."""
+    out = folder / "out"
+    files |= {"output": [out / "model"], "report": [out / "backbone.json"], "curve": [out / "curve.tsv"], "checkpoints": [out / "c"]}
+    given = {**files, "languages": ["de", "en"], "threads": [1], "settings": [json.dumps(asdict(settings))]}
+    return [str(part) for name, values in given.items() for part in (f"--{name.replace('_', '-')}", *values)]
 
 
 def lines_of(*arguments):

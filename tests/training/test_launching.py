@@ -5,13 +5,12 @@ import socket
 import subprocess
 import sys
 import time
-from dataclasses import asdict
 
 import pytest
 import torch
 import warm
 from safetensors.torch import load_file
-from test_backbone import parallel, run, small
+from test_backbone import flags, parallel, run, small
 
 from workflow_scripts.stage import read_json
 from workflow_scripts.training import launching
@@ -121,13 +120,10 @@ def test_two_processes_that_are_two_nodes_pretrain_a_veco_as_one_does(tmp_path):
     one = run(tmp_path, block)
     alone = (tmp_path / "out").rename(tmp_path / "one")
     out = tmp_path / "out"
-    paths = {"output": out / "model", "report": out / "backbone.json", "curve": out / "curve.tsv", "checkpoints": out / "c"}
-    arguments = [str(part) for name, path in paths.items() for part in (f"--{name}", path)]
-    arguments += ["--languages", "de", "en", "--threads", "2", "--settings", json.dumps(asdict(block))]
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         meeting = f"127.0.0.1:{free.getsockname()[1]}"
-    line = launching.across_nodes("workflow_scripts.training.backbone", arguments, 2, 1, "node1", "1")
+    line = launching.across_nodes("workflow_scripts.training.backbone", flags(tmp_path, block), 2, 1, "node1", "1")
     line = line[line.index(sys.executable) :]  # what srun starts on each node
     at = line.index("--rdzv-endpoint")
     line[at : at + 2] = ["--rdzv-endpoint", meeting, "--local-addr", "127.0.0.1"]  # this machine may not know its own name

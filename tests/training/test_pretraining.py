@@ -1,6 +1,5 @@
 """Backbones that are pretrained here: a small XLM-R, and pretraining that is continued."""
 
-import json
 import math
 import signal
 from dataclasses import asdict
@@ -10,7 +9,7 @@ import torch
 import warm
 from phases import assert_alike, assert_same
 from safetensors.torch import load_file
-from test_backbone import parallel, run, small
+from test_backbone import flags, parallel, run, small
 from test_checkpoints import run_until, same
 from tiny_models import small_encoder
 from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer, XLMRobertaForMaskedLM
@@ -147,17 +146,13 @@ def test_killed_while_continuing_it_ends_with_the_same_weights(encoder, tmp_path
     settings = further(encoder)
     report = run(tmp_path / "whole", settings, start=encoder / "out/model")
     assert report["objective"] == "mlm" and report["start"] == str(encoder / "out/model")
-    out = tmp_path / "cut/out"
-    paths = {"output": out / "model", "report": out / "backbone.json", "curve": out / "curve.tsv", "checkpoints": out / "c"}
-    paths["start"] = encoder / "out/model"
-    line = [warm.python(), "-m", "workflow_scripts.training.backbone", *(str(x) for k, v in paths.items() for x in (f"--{k}", v))]
-    line += ["--languages", "de", "en", "--threads", "1", "--settings", json.dumps(asdict(settings))]
+    line = [warm.python(), "-m", "workflow_scripts.training.backbone", *flags(tmp_path / "cut", settings, start=[encoder / "out/model"])]
     assert run_until(line, 6, signal.SIGKILL)[0] == -signal.SIGKILL
     assert run(tmp_path / "cut", settings, start=encoder / "out/model") == {**report, "provenance": report["provenance"]}
     whole, cut = (load_file(tmp_path / name / "out/model/model.safetensors") for name in ("whole", "cut"))
     assert_same(cut, whole)
     assert not same(whole, load_file(encoder / "out/model/model.safetensors"))
-    assert (next(out.glob("c/*/log.jsonl"))).read_text().count('"eval_loss"') == 3
+    assert (next(tmp_path.glob("cut/out/c/*/log.jsonl"))).read_text().count('"eval_loss"') == 3
 
 
 def test_denoising_goes_on_from_a_small_mbart(tmp_path):

@@ -2,7 +2,7 @@
 
 import json
 import signal
-from dataclasses import asdict, replace
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -11,7 +11,7 @@ import torch.nn.functional as F
 import warm
 from phases import TINY, assert_same, finetune, phase_files
 from safetensors.torch import load_file
-from test_backbone import parallel, run, small
+from test_backbone import flags, parallel, run, small
 from test_checkpoints import run_until, same
 from tiny_models import manual_pairs, small_encoder, small_model
 from transformers import AutoModelForSeq2SeqLM, Trainer, TrainingArguments, XLMRobertaForMaskedLM
@@ -246,11 +246,7 @@ def test_killed_while_pretraining_it_ends_with_the_same_weights(tmp_path):
     files = corpora(tmp_path)
     report = run(tmp_path / "whole", settings, **files)
     assert report["objective"] == "veco" and {"veco_loss", "is_mlm_loss", "cs_mlm_loss", "tlm_loss", "unigram_loss"} <= report.keys()
-    out = tmp_path / "cut/out"
-    paths = {"output": out / "model", "report": out / "backbone.json", "curve": out / "curve.tsv", "checkpoints": out / "c"}
-    line = [warm.python(), "-m", "workflow_scripts.training.backbone", *(str(x) for k, v in paths.items() for x in (f"--{k}", v))]
-    line += [flag for key, some in files.items() for flag in (f"--{key.replace('_', '-')}", *map(str, some))]
-    line += ["--languages", "de", "en", "--threads", "1", "--settings", json.dumps(asdict(settings))]
+    line = [warm.python(), "-m", "workflow_scripts.training.backbone", *flags(tmp_path / "cut", settings, **files)]
     assert run_until(line, 5, signal.SIGKILL)[0] == -signal.SIGKILL
     found = run(tmp_path / "cut", settings, **files)
     assert found.keys() == report.keys() and all(found[name] == report[name] for name in report if not name.endswith("loss"))
