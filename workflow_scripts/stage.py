@@ -355,7 +355,7 @@ def in_one_line(error: BaseException) -> str:
     """An unexpected exception in one line: its class and the first line of its message; of bad input the message as it is."""
     if isinstance(error, InputError):
         return str(error)
-    return f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
+    return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0][:200]}"
 
 
 def checksum(path: Path | str) -> str:

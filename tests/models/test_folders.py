@@ -188,10 +188,18 @@ def test_code_in_a_models_folder_is_not_run(whole, tmp_path):
         check_folder(folder)
 
 
-def test_a_licence_that_must_be_accepted(monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        # without an answer of the hub's, which its constructor wants
+        (GatedRepoError.__new__(GatedRepoError), r"must be accepted first: do so on https://huggingface\.co/google/gemma-3-270m, then"),
+        (TimeoutError(), r"nor available from the Hugging Face hub \(TimeoutError: \); where there is network run `hf download"),
+    ],
+)
+def test_what_the_hub_refuses(monkeypatch, error, said):
     def refused(*_, **__):
-        raise GatedRepoError.__new__(GatedRepoError)  # without an answer of the hub's, which its constructor wants
+        raise error
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", refused)
-    with pytest.raises(InputError, match=r"its licence must be accepted first: do so on https://huggingface\.co/google/gemma-3-270m, then"):
+    with pytest.raises(InputError, match=said):
         located("google/gemma-3-270m", None)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.models.foreign_code import check_code
-from workflow_scripts.stage import InputError
+from workflow_scripts.stage import InputError, in_one_line
 from workflow_scripts.storage import refused_file
 
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
@@ -154,8 +154,7 @@ def located(model: str, revision: str | None) -> tuple[str, str | None]:
         if isinstance(error, OSError) and (said := refused_file(error)):
             raise InputError(f"backbone {model!r}: {said}") from None
         raise InputError(
-            f"backbone {model!r} is neither a folder nor available from the Hugging Face hub ({type(error).__name__}: "
-            f"{str(error).splitlines()[0][:120]}); where there is network run `hf download {model}`, with the same HF_HOME, "
-            "then set HF_HUB_OFFLINE=1"
+            f"backbone {model!r} is neither a folder nor available from the Hugging Face hub ({in_one_line(error)}); where there "
+            f"is network run `hf download {model}`, with the same HF_HOME, then set HF_HUB_OFFLINE=1"
         ) from None
     return local, Path(local).name

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.stage import InputError, checksum
+from workflow_scripts.stage import InputError, checksum, in_one_line
 
 VARIABLE = "CROSSGAP_TRUST_REMOTE_CODE"
 """The environment variable that is 1 where the code in models' folders may run; rules set it where a backbone of the run is trusted."""
@@ -50,8 +50,7 @@ def check_code(folder: Path, config: Mapping[str, Any]) -> None:
     try:
         _register(folder, str(config["model_type"]), named)
     except (Exception, SystemExit) as error:  # whatever a stranger's code does
-        said = (str(error).strip().splitlines() or [""])[0]
-        raise InputError(f"{folder}: its own code cannot be loaded ({type(error).__name__}: {said}); ask who has published it") from None
+        raise InputError(f"{folder}: its own code cannot be loaded ({in_one_line(error)}); ask who has published it") from None
 
 
 def is_known(model_type: str) -> bool:
