@@ -60,9 +60,9 @@ def prepare(folder: Path, german: str, english: str, layers: int, width: int) ->
     from workflow_scripts.noise.masking import Masking
     from workflow_scripts.text.files import read_lines
     from workflow_scripts.training.bitext import Bitext
-    from workflow_scripts.training.pretraining import Text
+    from workflow_scripts.training.objective import Part, Text
     from workflow_scripts.training.pretraining_settings import Pretraining
-    from workflow_scripts.training.segments import Part, read
+    from workflow_scripts.training.segments import read
     from workflow_scripts.training.settings import Training
     from workflow_scripts.training.small import Small, build_model
 

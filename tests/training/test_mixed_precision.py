@@ -24,9 +24,9 @@ from workflow_scripts.training.bitext import Bitext
 from workflow_scripts.training.generating import collate_sources, summed
 from workflow_scripts.training.loop import pick_loss
 from workflow_scripts.training.mixed_precision import copied_weights, mixed_precision
-from workflow_scripts.training.pretraining import Text
+from workflow_scripts.training.objective import Part, Text
 from workflow_scripts.training.pretraining_settings import Pretraining, Veco
-from workflow_scripts.training.segments import Part, held_back
+from workflow_scripts.training.segments import held_back
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.veco_losses import collate as veco_batch
 from workflow_scripts.training.veco_losses import forward_guesses, update_loss

@@ -8,9 +8,10 @@ from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.noise.masking import Masking, mask_pieces
 from workflow_scripts.stage import InputError
 from workflow_scripts.training.bitext import Bitext
-from workflow_scripts.training.pretraining import Text, own_documents
+from workflow_scripts.training.objective import Part, Text
+from workflow_scripts.training.pretraining import own_documents
 from workflow_scripts.training.pretraining_settings import Pretraining, Veco
-from workflow_scripts.training.segments import Part, adjacent, alternating_updates, held_back, read, second
+from workflow_scripts.training.segments import adjacent, alternating_updates, held_back, read, second
 from workflow_scripts.training.settings import Training
 
 

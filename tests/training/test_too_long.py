@@ -11,10 +11,10 @@ from workflow_scripts.noise.masking import Masking
 from workflow_scripts.report.experimental_setup import too_long
 from workflow_scripts.stage import InputError, read_json, write_json
 from workflow_scripts.training.bitext import SampledPairs, read_pairs
-from workflow_scripts.training.pretraining import Text
+from workflow_scripts.training.objective import Part, Text
 from workflow_scripts.training.pretraining_settings import Pretraining
 from workflow_scripts.training.rows import MaskedText, NoisedRounds, ParallelText, aligned_dev
-from workflow_scripts.training.segments import Part, read
+from workflow_scripts.training.segments import read
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.too_long import Room, read_side
 

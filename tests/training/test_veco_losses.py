@@ -24,10 +24,10 @@ from workflow_scripts.training import ready, veco_losses
 from workflow_scripts.training.backbone import Backbone
 from workflow_scripts.training.bitext import Bitext
 from workflow_scripts.training.checkpoints import Deadline
-from workflow_scripts.training.pretraining import Text
+from workflow_scripts.training.objective import Part, Text
 from workflow_scripts.training.pretraining_settings import Pretraining, Veco
 from workflow_scripts.training.rows import split_batch
-from workflow_scripts.training.segments import Batch, Part, held_back, read, second
+from workflow_scripts.training.segments import Batch, held_back, read, second
 from workflow_scripts.training.settings import Training
 
 SHORT = Training(

@@ -45,6 +45,46 @@ class Text(NamedTuple):
     """Language → the numbers of the lines with which a document begins, of those that a blank line ends."""
 
 
+class Part(NamedTuple):
+    """The text of a part, training or dev, in files."""
+
+    text: dict[str, Path]
+    """Language → its lines, with a blank one between documents."""
+    bitext: list[dict[str, Path]]
+    """Of each corpus: language → a side."""
+
+    @classmethod
+    def write(cls, folder: Path, name: str, text: Text) -> "Part":
+        """Write the text of the part of this `name` into `folder`."""
+        made = cls({}, [])
+        for code, lines in text.lines.items():
+            made.text[code] = folder / f"{name}.{code}"
+            write_lines(made.text[code], _with_blanks(lines, text.breaks.get(code, ())))
+        for place, one in enumerate(text.bitext):
+            made.bitext.append({code: folder / f"{name}.{place}.{one.name}.{code}" for code in one.sides})
+            for code, side in one.sides.items():
+                write_lines(made.bitext[-1][code], side)
+        return made
+
+    def files(self) -> dict[str, Path]:
+        """All files by name."""
+        return {path.name: path for path in (*self.text.values(), *(path for one in self.bitext for path in one.values()))}
+
+
+def _with_blanks(lines: list[str], breaks: Sequence[int]) -> Iterator[str]:
+    first = set(breaks)
+    for number, line in enumerate(lines):
+        if number and number in first:
+            yield ""
+        yield line
+
+
+def plan_file(folder: Path, name: str, **settings: Any) -> dict[str, Path]:
+    """A file of settings that decide what is learnt and are no part of `Training`: a killed job must not go on with others."""
+    write_lines(folder / name, [json.dumps(settings)])
+    return {name: folder / name}
+
+
 class Material(NamedTuple):
     """Training material that an objective makes from text."""
 
@@ -190,28 +230,25 @@ def _material(make: MadeRows, train: Text, dev: Text, seed: int, folder: Path, b
 
     Lines that are longer than a row are left out if the training says so; else the function gets them, and is to cut them.
     """
-    files = {(part, code): folder / f"{part}.{code}" for part in ("train", "dev") for code in train.lines}
-    for (part, code), path in files.items():
-        write_lines(path, (train if part == "train" else dev).lines[code])
-    # settings that are no part of `Training`: a killed job must not go on with others
-    plan = folder / "objective.json"
+    parts = {name: Part.write(folder, name, Text(text.lines)) for name, text in (("train", train), ("dev", dev))}
     own = asdict(make.settings) if make.settings else {}
-    write_lines(plan, [json.dumps({"objective": make.name, "settings": own, "plugins": plugins.described()})])
+    plan = plan_file(folder, "objective.json", objective=make.name, settings=own, plugins=plugins.described())
 
     def read(codec: "Codec") -> "tuple[Rounds, list[Dev]]":
         from workflow_scripts.training.rows import Dev
         from workflow_scripts.training.too_long import Room, lines_with_room
 
         room = Room.of(block.training, leave_out=False)
-        found = {at: lines_with_room(codec, list(read_lines(path)), at[1], room, path) for at, path in files.items()}
-        text = {code: found["train", code] for code in train.lines}
+        text, held_back = (
+            {code: lines_with_room(codec, list(read_lines(path)), code, room, path) for code, path in parts[name].text.items()}
+            for name in ("train", "dev")
+        )
         held = []
-        for side, code in enumerate(text):
-            lines, about = found["dev", code]
+        for side, (code, (lines, about)) in enumerate(held_back.items()):
             held.append(Dev(make.rows(lines, code, codec, _draw(seed, 1, _DEV, side)), code, None, [about]))
         return _made_anew(make, text, codec, seed), held
 
-    return Material({path.name: path for path in [*files.values(), plan]}, read)
+    return Material({**parts["train"].files(), **parts["dev"].files(), **plan}, read)
 
 
 # the label of a piece where nothing is to be predicted

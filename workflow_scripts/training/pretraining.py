@@ -20,7 +20,6 @@ the one between such a model and a bilingual task. Parallel text (`bitext`) clos
 `denoising` and `mlm` read the two sides of bitext as monolingual text: a control that sees the same text without its pairing.
 """
 
-import json
 import math
 import tempfile
 from collections import Counter
@@ -38,13 +37,13 @@ from workflow_scripts.noise.rounds import write_rounds
 from workflow_scripts.noise.span_noise import Noise, denoise
 from workflow_scripts.stage import InputError, checksums, from_plain, is_first_process, own_settings, read_json
 from workflow_scripts.text.corpus import forbidden_keys, leak_key
-from workflow_scripts.text.files import chunks, read_lines, write_lines
+from workflow_scripts.text.files import chunks, read_lines
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.words import BREAK, read_sentences, words_of
 from workflow_scripts.training import segments
 from workflow_scripts.training.bitext import Bitext, SampledPairs, directions, read_bitext, read_pairs, unpaired
 from workflow_scripts.training.job import Job
-from workflow_scripts.training.objective import Material, Objective, Text, objective, rows_objective
+from workflow_scripts.training.objective import Material, Objective, Part, Text, objective, plan_file, rows_objective
 from workflow_scripts.training.pretraining_settings import Pretraining, Texts, direction_problems, veco_problems
 from workflow_scripts.training.ready import RAN_ON
 from workflow_scripts.training.settings import Training
@@ -105,29 +104,22 @@ def denoised(lines: list[str], first: int, streams: list[int], code: str, noise:
 )
 def mlm(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder: Path) -> Material:
     """Rows (masked pieces, the pieces to guess), masked anew in each epoch."""
-    train, dev = train_text.lines, dev_text.lines
-    files = {(part, code): folder / f"{part}.{code}" for part in ("train", "dev") for code in train}
-    for (part, code), path in files.items():
-        write_lines(path, (train if part == "train" else dev)[code])
-    languages = list(train)
+    train, dev = (Part.write(folder, name, Text(text.lines)) for name, text in (("train", train_text), ("dev", dev_text)))
 
     def read(codec: "Codec") -> "tuple[Rounds, list[Dev]]":
         from workflow_scripts.training.rows import Dev, MaskedText
         from workflow_scripts.training.too_long import Room
 
-        def masked(part: str, codes: list[str]) -> MaskedText:
-            text = {code: list(read_lines(files[part, code])) for code in codes}
+        def masked(files: dict[str, Path]) -> MaskedText:
+            text = {code: list(read_lines(path)) for code, path in files.items()}
             return MaskedText(text, codec, Room.of(block.training, leave_out=False), block.masking, seed)
 
         # round numbers reserved for dev; training never reaches them
-        dev = {code: masked("dev", [code]) for code in languages}
-        dev_rows = [Dev(one.epoch(2**31 + side), code, None, one.too_long) for side, (code, one) in enumerate(dev.items())]
-        return masked("train", languages), dev_rows
+        held_back = {code: masked({code: path}) for code, path in dev.text.items()}
+        dev_rows = [Dev(one.epoch(2**31 + side), code, None, one.too_long) for side, (code, one) in enumerate(held_back.items())]
+        return masked(train.text), dev_rows
 
-    # settings that are no part of `Training`: a killed job must not go on with others
-    plan = folder / "masking.json"
-    write_lines(plan, [json.dumps(asdict(block.masking))])
-    return Material({path.name: path for path in [*files.values(), plan]}, read)
+    return Material({**train.files(), **dev.files(), **plan_file(folder, "masking.json", **asdict(block.masking))}, read)
 
 
 @rows_objective(
@@ -158,33 +150,24 @@ def translation(block: Pretraining, train_text: Text, dev_text: Text, seed: int,
     """Rows (source, target), each with its language's tag, or in a decoder's template; corpora are sampled anew in each epoch."""
     pairs = [tuple(one.sides) for one in train_text.bitext]
     ways = directions(pairs, block.direction, block.pivot)
-    files = {
-        (part, place, code): folder / f"{part}.{place}.{one.name}.{code}"
-        for part, text in (("train", train_text), ("dev", dev_text))
-        for place, one in enumerate(text.bitext)
-        for code in one.sides
-    }
-    for (part, place, code), path in files.items():
-        write_lines(path, (train_text if part == "train" else dev_text).bitext[place].sides[code])
-    plan = folder / "plan.json"
-    write_lines(plan, [json.dumps({"directions": ways, "temperature": block.temperature})])
+    train, dev = (Part.write(folder, name, Text({}, text.bitext)) for name, text in (("train", train_text), ("dev", dev_text)))
+    plan = plan_file(folder, "plan.json", directions=ways, temperature=block.temperature)
 
     def read(codec: "Codec") -> "tuple[Rounds, list[Dev]]":
         from workflow_scripts.training.rows import Dev, rows_of
         from workflow_scripts.training.too_long import Room
 
         room = Room.of(block.training)
-        paths = [[{code: files[part, place, code] for code in pair} for place, pair in enumerate(pairs)] for part in ("train", "dev")]
-        train, dev = ([read_pairs(corpus, codec, room) for corpus in corpora] for corpora in paths)
+        learnt, held_back = ([read_pairs(corpus, codec, room) for corpus in part.bitext] for part in (train, dev))
         rows = [
             Dev(rows_of(codec, (one.read[source], one.labels[target]), (source, target)), target, None, [one.about])
-            for one, some in zip(dev, ways, strict=True)
+            for one, some in zip(held_back, ways, strict=True)
             for source, target in some
         ]
         joins = {way: joined for some in ways for way in some if (joined := codec.joins(way))}
-        return SampledPairs(train, ways, block.temperature, seed, joins), rows
+        return SampledPairs(learnt, ways, block.temperature, seed, joins), rows
 
-    return Material({path.name: path for path in (*files.values(), plan)}, read)
+    return Material({**train.files(), **dev.files(), **plan}, read)
 
 
 @objective(
@@ -203,8 +186,8 @@ def veco(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder
     """Rows of two segments (masked pieces, the pieces to guess), masked anew in each epoch, and the losses of VECO on them."""
     if not block.veco.parallel:
         train_text, dev_text = (merged(text, most)._replace(bitext=[]) for text, most in ((train_text, None), (dev_text, block.dev_lines)))
-    train, dev = (segments.Part.write(folder, name, text) for name, text in (("train", train_text), ("dev", dev_text)))
-    plan = segments.write_plan(folder, block.veco, block.masking, block.temperature)
+    train, dev = (Part.write(folder, name, text) for name, text in (("train", train_text), ("dev", dev_text)))
+    settings = {"veco": asdict(block.veco), "masking": asdict(block.masking), "temperature": block.temperature}
 
     def read(codec: "Codec") -> Any:
         return segments.read(train, codec, block, seed), segments.held_back(dev, codec, block, seed)
@@ -226,7 +209,7 @@ def veco(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder
         if block.veco.cs_mlm:
             add_generator(model)
 
-    return Material({**train.files(), **dev.files(), plan.name: plan}, read, method, measured, finish)
+    return Material({**train.files(), **dev.files(), **plan_file(folder, "plan.json", **settings)}, read, method, measured, finish)
 
 
 def objective_for(name: str | None, family: Family) -> str:

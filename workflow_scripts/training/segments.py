@@ -6,10 +6,8 @@ before and after count as adjacent. A line that has no neighbour left is read al
 n^(1/temperature) pairs, which is the paper's p^α. One draw of masks serves all losses of a pair.
 """
 
-import json
 from array import array
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,60 +16,16 @@ import numpy as np
 from workflow_scripts.models.tokenisation import ordinary_pieces, word_starts
 from workflow_scripts.noise.masking import Masking, mask_pieces
 from workflow_scripts.stage import InputError
-from workflow_scripts.text.files import read_lines, write_lines
+from workflow_scripts.text.files import read_lines
 from workflow_scripts.training.bitext import drawn
-from workflow_scripts.training.pretraining_settings import Pretraining, Veco
+from workflow_scripts.training.objective import Part
+from workflow_scripts.training.pretraining_settings import Pretraining
 from workflow_scripts.training.ragged import PORTION, Chained, Lines, Rows
 from workflow_scripts.training.too_long import Room, kept, read_side
 
 if TYPE_CHECKING:
     from workflow_scripts.models.batches import Row
     from workflow_scripts.models.tokenisation import Codec
-
-
-# ---------------------------------------------------------------------------------------------
-# files
-
-
-class Part(NamedTuple):
-    """The text of a part, training or dev, in files."""
-
-    text: dict[str, Path]
-    """Language → its lines, with a blank one between documents."""
-    bitext: list[dict[str, Path]]
-    """Of each corpus: language → a side."""
-
-    @classmethod
-    def write(cls, folder: Path, name: str, text: Any) -> "Part":
-        """Write a `Text` (see `pretraining`) into `folder`."""
-        made = cls({}, [])
-        for code, lines in text.lines.items():
-            made.text[code] = folder / f"{name}.{code}"
-            write_lines(made.text[code], _with_blanks(lines, text.breaks.get(code, ())))
-        for place, one in enumerate(text.bitext):
-            made.bitext.append({code: folder / f"{name}.{place}.{one.name}.{code}" for code in one.sides})
-            for code, side in one.sides.items():
-                write_lines(made.bitext[-1][code], side)
-        return made
-
-    def files(self) -> dict[str, Path]:
-        """All files by name."""
-        return {path.name: path for path in (*self.text.values(), *(path for one in self.bitext for path in one.values()))}
-
-
-def _with_blanks(lines: list[str], breaks: Sequence[int]) -> Iterator[str]:
-    first = set(breaks)
-    for number, line in enumerate(lines):
-        if number and number in first:
-            yield ""
-        yield line
-
-
-def write_plan(folder: Path, veco: Veco, masking: Masking, temperature: float) -> Path:
-    """A file of the settings that decide, with the text, what is learnt."""
-    path = folder / "plan.json"
-    write_lines(path, [json.dumps({"veco": asdict(veco), "masking": asdict(masking), "temperature": temperature})])
-    return path
 
 
 # ---------------------------------------------------------------------------------------------
