@@ -49,7 +49,7 @@ def models(tmp_path_factory):
 def test_what_an_encoder_is_made_of_is_found_out(models, kind):
     folder = models[kind]
     codec, config = load_codec(folder), AutoConfig.from_pretrained(folder)
-    assert codec.form.title == ("BERT" if kind == "e5" else "encoder") and not codec.form.decoder
+    assert codec.form.label == ("BERT" if kind == "e5" else "encoder") and not codec.form.decoder
     assert family_of(folder).reported == config.model_type
     assert codec.row == FRAMES[kind]
     text = "Öffnen Sie das Menü."

@@ -113,7 +113,7 @@ def main(output: Path, subject: Subject, *, base: str = "", settings: Cka = Cka(
         rows = encoded(half(model), lines[language][at], languages[language], longest)
         return pooled(half(model), rows, settings.poolings, settings.batch_tokens)
 
-    shapes = [(half(model).depth, half(model).width, half(model).form.title) for model in range(len(models))]
+    shapes = [(half(model).depth, half(model).width, half(model).form.label) for model in range(len(models))]
     between = model_pairs(names, settings.against or [base] * bool(base))
     pairs = pairs_of([depth for depth, _, _ in shapes], names, len(languages), parallel or settings.unaligned, between, settings)
     if not pairs:

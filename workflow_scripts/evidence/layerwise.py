@@ -176,7 +176,7 @@ def main(output: Path, subject: Subject, *, measure: Measure, settings: Layerwis
                 given["draw"] = np.random.default_rng([settings.seed, number, layer])
                 value = _number(entry, entry.make, given, f"{name}, {code}, layer {layer}")
                 rows.append({"language": code, "layer": layer, "value": value})
-        by_model[name] = {"family": half.form.title, "layers": half.depth, "width": half.width, "rows": rows}
+        by_model[name] = {"family": half.form.label, "layers": half.depth, "width": half.width, "rows": rows}
     write_json(output, {"measure": measure, **subject.about(len(lines[0]), settings), "models": by_model})
 
 

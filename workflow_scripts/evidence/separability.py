@@ -91,7 +91,7 @@ def main(output: Path, subject: Subject, *, settings: Separability = Separabilit
             axis=1,
         )
         layers = [{"layer": layer, **measure(vectors, parallel, settings)} for layer, vectors in enumerate(states)]
-        by_model[name] = {"family": half.form.title, "layers": half.depth, "width": half.width, "by_layer": layers}
+        by_model[name] = {"family": half.form.label, "layers": half.depth, "width": half.width, "by_layer": layers}
     chance = {"probe": 1 / len(languages), "between": (len(languages) - 1) / (len(languages) * len(lines[0]) - 1)}
     chance |= {"retrieval": 1 / len(lines[0])} if parallel else {}
     write_json(output, {**subject.about(len(lines[0]), settings), "chance": chance, "models": by_model})

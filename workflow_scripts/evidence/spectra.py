@@ -86,7 +86,7 @@ def main(
                 row["distance"] = float(np.linalg.norm(values - known[layer, kind]))
                 row["moved"] = float(torch.linalg.norm((matrix - start[layer, kind]).double()))
             rows.append({**row, "curve": curve(values, settings.points)})
-        about = {"family": half.form.title, "layers": half.depth, "width": half.width, "by_matrix": rows}
+        about = {"family": half.form.label, "layers": half.depth, "width": half.width, "by_matrix": rows}
         by_model[name] = {**about, "embeddings": of_embeddings(embeddings_of(half), first if base else None, settings.points)}
     where = str(pick_device(settings.device))
     write_json(output, {"base": base, "side": side, "models": by_model, "device": where, "settings": asdict(settings)})

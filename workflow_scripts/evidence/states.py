@@ -76,7 +76,7 @@ def open_half(name: str, folder: Path, side: Side = "encoder", device: str = "au
 
     codec = load_codec(folder, documents)
     if side not in codec.form.layers:
-        raise InputError(f"{name}: {codec.form.title} has no {side}; set `side: encoder`, or leave the model out")
+        raise InputError(f"{name}: {codec.form.label} has no {side}; set `side: encoder`, or leave the model out")
     # what is not looked into may be lost, such as the decoder of a model with a head that reads the encoder
     others = tuple(f"{layers.partition('.')[0]}." for half, layers in codec.form.layers.items() if half != side)
     network = read_weights(AutoModel, folder, lambda name: "pooler." in name or name.startswith(others), dtype=torch.float32)

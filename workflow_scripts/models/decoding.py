@@ -95,7 +95,7 @@ def main(
         raise InputError(f"{outputs[0]}: is {'a folder' if outputs[0].is_dir() else 'the source'}; name a file that is to be written")
     codec = load_codec(model, documents)
     if not (codec.form.writes or own):
-        raise InputError(f"{model}: is an encoder ({codec.form.title}), which writes no text; name a model that has learnt to write")
+        raise InputError(f"{model}: is an encoder ({codec.form.label}), which writes no text; name a model that has learnt to write")
     codec.fallback = learnt_from
     with translator(model, codec, threads, settings, prompts, seed) as translate:
         found = translate(lines, languages, settings.beam_size if n_best else 1)

@@ -95,11 +95,6 @@ class Family(registry.Entry):
     """`model_type` and `architectures` of a model of no type that an entry names → whether it is one of this family."""
 
     @property
-    def title(self) -> str:
-        """What messages call it."""
-        return self.label
-
-    @property
     def decoder(self) -> bool:
         """Whether it has a decoder beside an encoder."""
         return "decoder_hidden_states" in self.states

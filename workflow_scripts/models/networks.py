@@ -119,7 +119,7 @@ def check_head(folder: Path | str, family: Family, *heads: str) -> None:
     if not family.heads.keys() & {*heads}:
         able = titles(each for each in registry.entries("family").values() if each.heads.keys() & {*heads})
         raise InputError(
-            f"{folder}: is a model of the family {family.title}, which has no head for {heads[0]}; those that have one: {able}"
+            f"{folder}: is a model of the family {family.label}, which has no head for {heads[0]}; those that have one: {able}"
         )
 
 

@@ -256,7 +256,7 @@ def check_encoder(config: Any, codec: Codec, settings: SGA, where: str) -> None:
     if codec.form.writes:
         has = "is a decoder" if codec.form.causal else "has a decoder"
         raise InputError(
-            f"{where}: is a model of the family {codec.form.title}, which {has}; SGA and CTC make a generator of an encoder alone, "
+            f"{where}: is a model of the family {codec.form.label}, which {has}; SGA and CTC make a generator of an encoder alone, "
             "such as an XLM-R or mBERT"
         )
     tokenizer = codec.tokenizer

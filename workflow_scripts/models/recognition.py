@@ -81,7 +81,7 @@ def _read(path: Path, missing_ok: bool = False) -> dict[str, Any]:
 
 def titles(families: Iterable[Family] | None = None) -> str:
     """The names of families for a message; of all families by default."""
-    return ", ".join(dict.fromkeys(one.title for one in families or registry.entries("family").values()))
+    return ", ".join(dict.fromkeys(one.label for one in families or registry.entries("family").values()))
 
 
 def longest_row(config: Any) -> int:

@@ -43,7 +43,7 @@ def with_vllm(model: Path, codec: Codec, threads: int, settings: Decoding, seed:
     from workflow_scripts.models.search import Hypothesis
 
     if not codec.form.causal:
-        raise InputError(f"decoding.engine vllm: {model} is no decoder ({codec.form.title}); set decoding.engine: ctranslate2")
+        raise InputError(f"decoding.engine vllm: {model} is no decoder ({codec.form.label}); set decoding.engine: ctranslate2")
     if settings.beam_size > 1:
         raise InputError(f"decoding.engine vllm: decodes greedily, and beam_size is {settings.beam_size}; set decoding.beam_size: 1")
     if settings.compute_type.startswith("int"):

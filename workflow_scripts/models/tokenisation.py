@@ -205,7 +205,7 @@ class Codec:
         if masks and self.tokenizer.mask_token is None and any(MASK in line for line in lines):
             if not (sentinels := sentinel_ids(self)):
                 raise InputError(
-                    f"the backbone's vocabulary ({self.form.title}) has no {MASK}, so it cannot restore masked text; choose another"
+                    f"the backbone's vocabulary ({self.form.label}) has no {MASK}, so it cannot restore masked text; choose another"
                 )
             return self._with_sentinels(lines, sentinels)
         specials = set(self.tokenizer.all_special_tokens) - ({MASK} if masks else set())

@@ -57,7 +57,7 @@ def trim(network: PreTrainedModel, codec: Codec, text: Iterable[str], folder: Pa
     `tokenizer.json` (M2M-100's).
     """
     if codec.form.reads_bytes:
-        print(f"note: {codec.form.title} reads bytes, so there is nothing to trim", flush=True)
+        print(f"note: {codec.form.label} reads bytes, so there is nothing to trim", flush=True)
         size = sum(len(line.encode()) for line in text)
         return Trimmed(codec, {"pieces": size, "in_bytes": size, "unknown": 0})
     check_trimmable(codec)
@@ -71,7 +71,7 @@ def trim(network: PreTrainedModel, codec: Codec, text: Iterable[str], folder: Pa
 def check_trimmable(codec: Codec) -> None:
     """Raise `InputError` for a tokenizer whose pieces are not to be had."""
     if not (codec.tokenizer.is_fast or codec.form.reads_bytes):
-        raise InputError(f"the tokenizer of {codec.form.title} ({type(codec.tokenizer).__name__}) cannot be trimmed; leave `trim` out")
+        raise InputError(f"the tokenizer of {codec.form.label} ({type(codec.tokenizer).__name__}) cannot be trimmed; leave `trim` out")
 
 
 # ---------------------------------------------------------------------------------------------

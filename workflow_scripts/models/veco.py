@@ -61,7 +61,7 @@ def load_stack(
     family = family_of(folder)
     if not makes_stack(family):
         raise InputError(
-            f"{folder}: is a model of the family {family.title}; VECO's stack is made of an XLM-R, or of a BERT that has XLM-R's pieces; "
+            f"{folder}: is a model of the family {family.label}; VECO's stack is made of an XLM-R, or of a BERT that has XLM-R's pieces; "
             "start from one (xlm-roberta-large)"
         )
     is_bert = family.name == "mbert"

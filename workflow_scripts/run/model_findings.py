@@ -140,7 +140,7 @@ def _model_in(
         return f"{folder}, an encoder ({family.model_type}){unread}"
     if masked and not family.causal and codec.tokenizer.mask_token is None and not sentinel_ids(codec):
         raise InputError(
-            f"{folder}: its vocabulary ({family.title}) has no mask, so it cannot restore the text of {masked[0]}; leave such arms out, "
+            f"{folder}: its vocabulary ({family.label}) has no mask, so it cannot restore the text of {masked[0]}; leave such arms out, "
             "or take an mBART or NLLB"
         )
     unknown = codec.untagged(codes, encoder_will_do)
@@ -155,7 +155,7 @@ def _trimmed(about: str, folder: Path) -> Iterator[Finding]:
     if not (codec := codec_at_hand(folder)):
         return
     if codec.form.reads_bytes:
-        yield Finding("note", about, f"{codec.form.title} reads bytes, so there is nothing to trim")
+        yield Finding("note", about, f"{codec.form.label} reads bytes, so there is nothing to trim")
         return
     try:
         check_trimmable(codec)

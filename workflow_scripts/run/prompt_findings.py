@@ -48,7 +48,7 @@ def _unconvertible(family: Family, folder: Path) -> str:
     """Why a model cannot be written in another form; empty if it can."""
     if not makes_stack(family):
         others = "an XLM-R, or a VECO made of one, can be converted, and a BERT that has XLM-R's pieces"
-        return f"{folder} is a model of the family {family.title}; {others}"
+        return f"{folder} is a model of the family {family.label}; {others}"
     try:
         check_layout(folder, codec_in(folder).tokenizer, SimpleNamespace(**config_of(folder)))
     except InputError as error:
@@ -69,7 +69,7 @@ def _model(backbone: BackbonePlan) -> tuple[Family | None, Path | None]:
 
 def _unfit(plan: Plan, arm: str, family: Family) -> Iterator[tuple[str, str]]:
     """What a model of this family cannot do: the key of the configuration, and why."""
-    where = f"{plan.backbone_of(arm).where} is a model of the family {family.title}"
+    where = f"{plan.backbone_of(arm).where} is a model of the family {family.label}"
     for phase in plan.phases_of(arm):
         if phase.untrained and plan.settings.head and not family.causal:
             said = "asks for labels without training, which decoders alone can tell"

@@ -164,7 +164,7 @@ def opened(folder: Path, head: Any) -> tuple[Codec, Any]:
     codec = load_codec(folder)
     if not codec.form.causal:
         raise InputError(
-            f"{folder}: is a model of the family {codec.form.title}; only decoders find labels by their likelihood. Give the arm "
+            f"{folder}: is a model of the family {codec.form.label}; only decoders find labels by their likelihood. Give the arm "
             "epochs, so that a head is finetuned, or take a decoder"
         )
     network: Any = load_network(folder, "text", dropout=0.0, attention_dropout=0.0, seed=0, new_head=False)

@@ -45,7 +45,7 @@ def ask(
     """
     codec = load_codec(job.start, documents)
     if shots and not codec.form.causal:
-        raise InputError(f"shots: {job.start} is a model of the family {codec.form.title}, which reads no examples; set shots: 0")
+        raise InputError(f"shots: {job.start} is a model of the family {codec.form.label}, which reads no examples; set shots: 0")
     known = [(source, answer) for _, source, answer in lockstep(*pairs)]
     allowed = np.asarray(same_choice(len(known), settings.pairs))
     drawn = np.random.default_rng(job.seed).permutation(allowed)[:shots].tolist()

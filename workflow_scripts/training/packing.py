@@ -178,7 +178,7 @@ def check_packs(network: Any, longest: int) -> None:
     """
     family = family_of(network.config)
     if not family.restarts:
-        raise InputError(f"training.packed: it is not known how {family.title} counts positions anew in a row; leave it out")
+        raise InputError(f"training.packed: it is not known how {family.label} counts positions anew in a row; leave it out")
     if (window := getattr(network.config, "sliding_window", None)) and window < longest:
         raise InputError(f"training.packed: {type(network).__name__} sees {window} pieces back, and max_length is {longest}; lower it")
     if family.causal and not sentences_are_apart(network):

@@ -226,7 +226,7 @@ def objective_for(name: str | None, family: Family) -> str:
         return suited[0]
     if registry.entry("objective", name).name not in suited:
         has = "is a decoder alone" if family.causal else "has a decoder" if family.decoder else "has no decoder"
-        raise InputError(f"objective {name} is not for {family.title}, which {has}; set objective: {' or '.join(suited)}")
+        raise InputError(f"objective {name} is not for {family.label}, which {has}; set objective: {' or '.join(suited)}")
     return name
 
 

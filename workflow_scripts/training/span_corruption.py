@@ -52,7 +52,7 @@ def span_corruption(lines, language, codec, max_length, draw, settings):
 def sentinels_of(codec) -> list[int]:
     """The ids of the sentinels of a model, in the order in which they are used."""
     if not (codec.form.sentinel or codec.form.sentinels):
-        raise InputError(f"objective span-corruption: {codec.form.title} has no sentinels; those that have are of T5's kin")
+        raise InputError(f"objective span-corruption: {codec.form.label} has no sentinels; those that have are of T5's kin")
     if not (found := sentinel_ids(codec)):
         raise InputError(f"objective span-corruption: the vocabulary has no sentinel {codec.form.sentinel.format(0)!r}; take another model")
     return found
