@@ -10,7 +10,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +60,7 @@ def fit(
         args=trainer_arguments(settings, folder, accumulated, seed),
         train_dataset=undisturbed(batches),
         eval_dataset=batches,  # the Trainer requires one; `evaluate` below uses the real dev set
-        data_collator=partial(only_item, collate),
+        data_collator=lambda items: collate(items[0]),  # the only one is a whole batch
         compute_loss_func=loss,
         callbacks=[progress, watch],
     )
@@ -102,11 +101,6 @@ def undisturbed(batches: Sequence[list]) -> Made[list]:
         return batches[at]
 
     return Made(len(batches), batch)
-
-
-def only_item(collate: Callable[[list], dict[str, torch.Tensor]], items: list) -> dict[str, torch.Tensor]:
-    """The batch that is the Trainer's only item."""
-    return collate(items[0])
 
 
 def trainer_arguments(settings: Training, folder: Path, accumulated: int, seed: int) -> TrainingArguments:
