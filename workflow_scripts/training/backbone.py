@@ -193,7 +193,8 @@ def go_on(settings: Backbone, start: Path | None, texts: Texts, job: Job) -> dic
     """Continue the pretraining of the model in `start`; otherwise like `make_small`."""
     if settings.continued is None or start is None:
         raise InputError("backbone of kind continued needs a block `continued`, and --start, the model that it goes on from")
-    block, form, before = settings.continued, family_of(start), _pretrained_from(start)
+    block, form, report = settings.continued, family_of(start), start.parent / "backbone.json"
+    before = read_json(report).get("made_from") if report.exists() else None
     # a model from elsewhere may be another one tomorrow: what goes on from it is not kept ready-made
     origin = made_from(block, form.name, objective_for(settings.objective, form), texts, settings.seed, before) if before else {}
     made = _taken_or_pretrained(settings, block, origin, texts, lambda *_: start, job)
@@ -214,12 +215,6 @@ def _taken_or_pretrained(
         return found
     made = pretrain(block, settings.objective, texts, make_start, settings.kind, job)
     return {**({"made_from": origin} if origin else {}), **made}
-
-
-def _pretrained_from(start: Path) -> dict[str, Any] | None:
-    """What the backbone with the model `start` was made from, where it was pretrained in a run."""
-    report = start.parent / "backbone.json"
-    return read_json(report).get("made_from") if report.exists() else None
 
 
 # ---------------------------------------------------------------------------------------------

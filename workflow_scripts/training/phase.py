@@ -48,7 +48,9 @@ def train_phase(
         del described["adapter"]  # checkpoints from before there were adapters are still gone on from
     else:
         check_adapter_fits(settings.adapter, method, job.from_scratch)
-        described |= plugin_of(settings.adapter)
+        # checkpoints of another version of a plugin are not gone on from
+        if sha256 := plugins.sha256_of(registry.entry("adapter", settings.adapter["kind"])):
+            described["adapter_plugin"] = sha256
     if not settings.packed:
         del described["packed"]  # as above
     elif method.train is not Method().train:
@@ -111,12 +113,6 @@ def check_adapter_fits(chosen: Mapping[str, Any], method: Method, from_scratch: 
         raise InputError(f"training.adapter: {chosen['kind']} is for models that are trained as they are; leave it out for this phase")
     if from_scratch:
         raise InputError(f"training.adapter: {chosen['kind']} changes little of a model, and random weights need more; leave it out")
-
-
-def plugin_of(chosen: Mapping[str, Any]) -> dict[str, Any]:
-    """The checksum of the plugin that an adapter comes from, if it comes from one: checkpoints of another version are not gone on from."""
-    sha256 = plugins.sha256_of(registry.entry("adapter", chosen["kind"]))
-    return {"adapter_plugin": sha256} if sha256 else {}
 
 
 _MEASURED = 200
