@@ -56,12 +56,9 @@ class Templates:
         return self.task, self.restore, self.prefix, self.restore_prefix
 
     def __post_init__(self) -> None:
-        for name in ("task", "restore"):
+        for name in ("task", "restore", *_PREFIXES):
             if template := getattr(self, name):
                 check_template(name, template)
-        for name in _PREFIXES:
-            if template := getattr(self, name):
-                check_prefix(name, template)
 
 
 _PREFIXES = ("prefix", "restore_prefix")
@@ -75,16 +72,12 @@ BETWEEN = "\n\n"
 
 
 def check_template(name: str, template: str) -> None:
-    """Raise `InputError` for a template without `{source}`, or with a place that there is not."""
-    places = places_in(f"templates.{name}", template, PLACES)
-    if places.count("source") != 1:
-        raise InputError(f"templates.{name}: {template!r} has {{source}} {places.count('source')} times; it stands there once")
-
-
-def check_prefix(name: str, prefix: str) -> None:
-    """Raise `InputError` for a prefix with a place that there is not; the source stands behind it anyway."""
-    if "source" in places_in(f"templates.{name}", prefix, PLACES):
-        raise InputError(f"templates.{name}: {prefix!r} has {{source}}, which stands behind a prefix in any case; leave it out")
+    """Raise `InputError` for a template that does not have `{source}` once, a prefix that has it, and a place that there is not."""
+    sources = places_in(f"templates.{name}", template, PLACES).count("source")
+    if name in _PREFIXES and sources:
+        raise InputError(f"templates.{name}: {template!r} has {{source}}, which stands behind a prefix in any case; leave it out")
+    if name not in _PREFIXES and sources != 1:
+        raise InputError(f"templates.{name}: {template!r} has {{source}} {sources} times; it stands there once")
 
 
 def places_in(where: str, template: str, known: Sequence[str]) -> list[str]:
