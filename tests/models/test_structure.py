@@ -4,6 +4,7 @@ import json
 
 import pytest
 import torch
+from test_t5_heads import LABELS, read_by
 from tiny_encoders import ENCODERS, INNER, WIDTH, tiny_encoder
 from tiny_models import manual_pairs
 from transformers import (
@@ -25,7 +26,6 @@ from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.heads import Reader
 from workflow_scripts.tasks.labelling import WordReader
-from workflow_scripts.tasks.passages import PassageReader
 from workflow_scripts.text.examples import Example
 
 FRAMES = {
@@ -36,7 +36,6 @@ FRAMES = {
     "rembert": ("cls", "text", "sep"),
     "eurobert": ("bos", "text", "eos"),
 }
-LABELS = ["left", "right"]
 
 
 @pytest.fixture(scope="module")
@@ -109,7 +108,7 @@ def test_guesses_are_the_output_layer_of_what_it_multiplies(models, kind):
         assert torch.allclose(states @ weight.T + bias, network(**batch).logits, atol=1e-4)
 
 
-def learns(network, reader, rows, loss_of):
+def learns(network, reader, rows):
     """Two updates change the loss of what is learnt."""
     network.train()
     optimizer = torch.optim.AdamW(network.parameters(), 1e-2)
@@ -117,7 +116,7 @@ def learns(network, reader, rows, loss_of):
     for _ in range(3):
         batch = reader.collate(rows)
         labels = batch.pop("labels")
-        loss = loss_of(network(**batch).logits, labels)
+        loss = torch.nn.functional.cross_entropy(network(**batch).logits.flatten(0, -2), labels.flatten())
         losses.append(float(loss))
         optimizer.zero_grad()
         loss.backward()
@@ -127,30 +126,18 @@ def learns(network, reader, rows, loss_of):
 
 @pytest.mark.parametrize("kind", ENCODERS)
 def test_heads_learn_are_saved_and_opened_again(models, kind, tmp_path):
-    folder, shared = models[kind], {"dropout": 0.1, "attention_dropout": 0.1, "seed": 1}
-    cross = torch.nn.functional.cross_entropy
-    german, english = manual_pairs(4)
-    texts = [Example(label, text, pair) for label, text, pair in zip(LABELS * 2, german, english, strict=True)]
-    tagged = [Example(" ".join(LABELS[n % 2] for n, _ in enumerate(text.split())), text, "") for text in german]
-    network = load_network(folder, "classification", **shared, labels=LABELS)
-    reader = Reader(folder, 120)
-    learns(network, reader, reader.rows(texts, "de", LABELS), cross)
-    tagger, words = load_network(folder, "labelling", **shared, labels=LABELS), WordReader(folder, 120)
-    learns(
-        tagger, words, words.rows(words.windows(tagged), "de", LABELS), lambda logits, labels: cross(logits.flatten(0, 1), labels.flatten())
-    )
-    marker, passages = load_network(folder, "answering", **shared), PassageReader(folder, 64, 16, 20)
-    asked = [Example(f"0:{len(text.split()[0])}", pair, text) for text, pair in zip(german, english, strict=True)]
-    windows = passages.windows(asked, "de")
-    learns(marker, passages, passages.rows(windows, "de", []), lambda logits, labels: cross(logits.flatten(0, 1), labels.flatten()))
-    for head, trained in (("classification", network), ("labelling", tagger), ("answering", marker)):
-        save_model(trained, reader.tokenizer, tmp_path / head)
+    shared, trained = {"dropout": 0.1, "attention_dropout": 0.1, "seed": 1}, {}
+    for head in ("classification", "labelling", "answering"):
+        network = trained[head] = load_network(models[kind], head, **shared, labels=None if head == "answering" else LABELS)
+        reader, rows = read_by(head, models[kind])
+        learns(network, reader, rows)
+        save_model(network, reader.tokenizer, tmp_path / head)
         # without new weights: all are in the folder
-        again = load_network(tmp_path / head, head, **shared, new_head=False)
-        assert all(torch.equal(weight, again.state_dict()[name]) for name, weight in trained.state_dict().items())
+        again = load_network(tmp_path / head, head, **shared, new_head=False).state_dict()
+        assert all(torch.equal(weight, again[name]) for name, weight in network.state_dict().items())
     opened = AutoModelForSequenceClassification.from_pretrained(tmp_path / "classification")
-    assert type(opened) is type(network) and opened.config.id2label == dict(enumerate(LABELS))
-    assert isinstance(AutoModel.from_pretrained(tmp_path / "answering"), type(network.base_model))
+    assert type(opened) is type(trained["classification"]) and opened.config.id2label == dict(enumerate(LABELS))
+    assert isinstance(AutoModel.from_pretrained(tmp_path / "answering"), type(trained["answering"].base_model))
 
 
 def test_words_are_cut_as_behind_a_blank_where_that_makes_a_difference(models):

@@ -32,7 +32,7 @@ def read_by(head: str, model):
         examples = [Example(f"0:{len(text.split()[0])}", pair, text) for text, pair in zip(german, english, strict=True)]
     else:
         reader = Reader(model, 64)
-        examples = [Example(label, text, "") for label, text in zip(LABELS * 2, german, strict=True)]
+        examples = [Example(label, text, pair) for label, text, pair in zip(LABELS * 2, german, english, strict=True)]
     return reader, reader.rows(reader.windows(examples, "de"), "de", LABELS)
 
 
