@@ -103,7 +103,7 @@ def plain_loop(start: Path, text: Any, updates: int, tokens: int, device: torch.
     """Tokens per second of the straightforward loop."""
     from transformers import XLMRobertaConfig, XLMRobertaForCausalLM
 
-    from workflow_scripts.training.segments import second
+    from workflow_scripts.training.segments import begin_of_second
 
     config = XLMRobertaConfig.from_pretrained(start, is_decoder=True, add_cross_attention=True, use_cache=False)
     network: Any = XLMRobertaForCausalLM.from_pretrained(start, config=config)
@@ -125,7 +125,7 @@ def plain_loop(start: Path, text: Any, updates: int, tokens: int, device: torch.
 
     @torch.autocast(device.type, torch.bfloat16, enabled=device.type == "cuda")
     def one(batch: list[tuple[Any, Any]]) -> Tensor:
-        places = [second(ids, 0) for ids, _ in batch]
+        places = [begin_of_second(ids, 0) for ids, _ in batch]
         x, x_seen, x_goal = padded([(ids[:at], labels[:at]) for (ids, labels), at in zip(batch, places, strict=True)])
         y, y_seen, y_goal = padded([(ids[at:], labels[at:]) for (ids, labels), at in zip(batch, places, strict=True)])
         both, seen, goal = padded(batch)

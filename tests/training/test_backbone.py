@@ -25,7 +25,7 @@ from workflow_scripts.training.backbone import Backbone, fetch
 from workflow_scripts.training.loop import load_model
 from workflow_scripts.training.pretraining import denoised, own_documents
 from workflow_scripts.training.settings import Training
-from workflow_scripts.training.small import Small, build_model, evenly
+from workflow_scripts.training.small import Small, build_model, evenly_spaced
 
 
 def parallel(folder):
@@ -70,8 +70,8 @@ def test_a_vocabulary_that_is_smaller_than_the_alphabet_is_told(tmp_path):
 
 def test_a_vocabulary_is_learnt_from_all_parts_of_a_large_text(tmp_path, monkeypatch):
     lines = [str(number) for number in range(10)]
-    assert list(evenly(lambda: lines, 10)) == list(evenly(lambda: lines, 11)) == lines
-    assert list(evenly(lambda: lines, 4)) == ["0", "3", "5", "8"]
+    assert list(evenly_spaced(lambda: lines, 10)) == list(evenly_spaced(lambda: lines, 11)) == lines
+    assert list(evenly_spaced(lambda: lines, 4)) == ["0", "3", "5", "8"]
     german, english = manual_pairs(300)
     task = tmp_path / "task.en"
     task.write_text("".join(f"{line}\n" for line in english), "utf-8")

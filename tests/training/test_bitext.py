@@ -19,7 +19,7 @@ from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.corpus import leak_key
 from workflow_scripts.training.backbone import Backbone
-from workflow_scripts.training.bitext import Bitext, Pairs, SampledPairs, directions, drawn, read_bitext, read_pairs, shares, unpaired
+from workflow_scripts.training.bitext import Bitext, Pairs, SampledPairs, directions, drawn_pairs, read_bitext, read_pairs, shares, unpaired
 from workflow_scripts.training.pretraining import Text, read_text
 from workflow_scripts.training.pretraining_settings import Pretraining, Texts
 from workflow_scripts.training.ragged import Lines, lengths_of
@@ -61,13 +61,13 @@ def test_the_temperature_flattens_the_corpora():
 
 
 def test_no_pair_comes_again_before_all_have_come():
-    epochs = [drawn([90, 10], 2, seed=1, number=number) for number in range(4)]
+    epochs = [drawn_pairs([90, 10], 2, seed=1, number=number) for number in range(4)]
     assert [[len(pairs) for pairs in epoch] for epoch in epochs] == [[75, 25]] * 4
     for place, size in enumerate((90, 10)):
         counts = Counter(np.concatenate([epoch[place] for epoch in epochs]).tolist())
         assert len(counts) == size and max(counts.values()) - min(counts.values()) <= 1
-    assert sorted(drawn([90, 10], 1, 1, 3)[0].tolist()) == list(range(90))
-    assert epochs[1][1].tolist() != drawn([90, 10], 2, seed=2, number=1)[1].tolist()
+    assert sorted(drawn_pairs([90, 10], 1, 1, 3)[0].tolist()) == list(range(90))
+    assert epochs[1][1].tolist() != drawn_pairs([90, 10], 2, seed=2, number=1)[1].tolist()
 
 
 @pytest.mark.parametrize("leave_out", [True, False])

@@ -12,7 +12,7 @@ from torch.utils.data import DataLoader
 from transformers import Trainer, get_scheduler
 
 from workflow_scripts.training.settings import Training
-from workflow_scripts.training.trainer import PhaseTrainer, trainer_arguments, undisturbed
+from workflow_scripts.training.trainer import PhaseTrainer, trainer_arguments, without_signals
 
 
 def learning_rates(folder, warmup=16, **given):
@@ -54,7 +54,7 @@ def test_a_checkpoint_is_on_the_disk_before_its_last_file_is_written(tmp_path, m
 def test_a_process_that_makes_batches_outlives_the_signal_that_stops_the_training(number):
     """As on a GPU, where the whole group of processes gets it, and the training still has to write its checkpoint."""
     asked, goes_on = Event(), Event()
-    loader = DataLoader(undisturbed(SlowAtFirst(asked, goes_on)), batch_size=1, num_workers=1, collate_fn=sum_of)
+    loader = DataLoader(without_signals(SlowAtFirst(asked, goes_on)), batch_size=1, num_workers=1, collate_fn=sum_of)
     batches = iter(loader)
     # the first batch takes long, since an epoch is made for it, and the signal may come meanwhile
     assert asked.wait(60)

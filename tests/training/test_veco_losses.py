@@ -27,7 +27,7 @@ from workflow_scripts.training.checkpoints import Deadline
 from workflow_scripts.training.objective import Part, Text
 from workflow_scripts.training.pretraining_settings import Pretraining, Veco
 from workflow_scripts.training.rows import split_batch
-from workflow_scripts.training.segments import Batch, held_back, read, second
+from workflow_scripts.training.segments import Batch, held_back, read, begin_of_second
 from workflow_scripts.training.settings import Training
 
 SHORT = Training(
@@ -57,7 +57,7 @@ def test_the_losses_are_those_of_a_plain_loop(tiny, causal):
     with torch.no_grad():
         for batch in dev:
             for ids, labels in batch.rows:
-                at = second(ids, 0)
+                at = begin_of_second(ids, 0)
                 sides = [(torch.tensor(ids[some])[None], torch.tensor(labels[some])[None].long()) for some in (slice(at), slice(at, None))]
                 sides = [side for side in sides if side[0].numel()]
                 seen = [torch.ones_like(side[0], dtype=torch.bool) for side in sides]
@@ -139,7 +139,7 @@ def test_each_part_of_an_update_weighs_what_its_update_has_of_the_losses(tiny, t
     veco_losses.train(load_stack(model, cross=True), codec, text, [], tmp_path, 1, settings, veco=Veco())
     ((found, accumulated),) = parts
     assert accumulated == 20 and len(found) == 6 * 20
-    assert any(len(one.rows) == 1 and second(one.rows[0][0], 0) == len(one.rows[0][0]) for one in found)
+    assert any(len(one.rows) == 1 and begin_of_second(one.rows[0][0], 0) == len(one.rows[0][0]) for one in found)
     assert {(one.parallel, round(one.weight, 6)) for one in found} == {(False, round(2 / 3, 6)), (True, 1.0)}
 
 
@@ -175,7 +175,7 @@ def test_cross_attention_alone_has_no_other_loss_and_segments_alone_none(tiny):
     _, codec, dev = tiny
     batch = veco_losses.collate(dev[1]._replace(cross_alone=True), 1, 0, Veco())
     assert "is_mlm_places" not in batch and "tlm_places" not in batch and len(batch["cs_mlm_places"]) == batch["labels"].numel()
-    alone = Batch([row for row in dev[0].rows if second(row[0], 0) == len(row[0])], parallel=False, cross_alone=True)
+    alone = Batch([row for row in dev[0].rows if begin_of_second(row[0], 0) == len(row[0])], parallel=False, cross_alone=True)
     stack = load_stack(tiny[0], cross=True)
     veco_losses.forward_guesses(stack, True)
     batch = veco_losses.collate(alone, 1, 0, Veco())
@@ -190,14 +190,14 @@ def test_cross_attention_alone_has_no_other_loss_and_segments_alone_none(tiny):
 def test_segments_alone_can_be_tried_as_the_part_that_takes_the_most_memory(tiny):
     """The trial calls it parallel, whose pairs are read together; there are none."""
     _, _, dev = tiny
-    alone = Batch([row for row in dev[0].rows if second(row[0], 0) == len(row[0])], parallel=True, cross_alone=False)
+    alone = Batch([row for row in dev[0].rows if begin_of_second(row[0], 0) == len(row[0])], parallel=True, cross_alone=False)
     batch = veco_losses.collate(alone, 1, 0, Veco())
     assert "is_mlm_places" in batch and "joined_ids" not in batch and "decoder_segments" not in batch
 
 
 def test_several_processes_find_a_gradient_of_every_weight_where_segments_are_alone(tiny, monkeypatch):
     _, _, dev = tiny
-    rows = [row for row in dev[0].rows if second(row[0], 0) == len(row[0])]
+    rows = [row for row in dev[0].rows if begin_of_second(row[0], 0) == len(row[0])]
     batch = veco_losses.collate(Batch(rows, parallel=False, cross_alone=False), 1, 0, Veco())
     labels = batch.pop("labels")
     monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)

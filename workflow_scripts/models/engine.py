@@ -90,7 +90,7 @@ def by_batch(
         from workflow_scripts.models.search import Hypothesis, behind_prompts, padded_batches, without_penalties_of_its_own
 
         own = own_settings(registry.entry("engine", name), settings.engine_settings)
-        network = loaded(model, codec, settings).eval()
+        network = load_to_decode(model, codec, settings).eval()
         fixed = {"network": network, "codec": codec, "settings": own}
         fixed["max_length"] = longest_text(network.config, settings)
 
@@ -117,7 +117,7 @@ def by_batch(
     return opened
 
 
-def loaded(model: Path, codec: Codec, settings: Decoding) -> Any:
+def load_to_decode(model: Path, codec: Codec, settings: Decoding) -> Any:
     """A model of transformers that writes, on the device and in the type of the settings."""
     from workflow_scripts.device import pick_device
     from workflow_scripts.models.decoding import computed_in

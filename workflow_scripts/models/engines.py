@@ -19,7 +19,7 @@ import torch
 
 from workflow_scripts.device import pick_device, without_gradients
 from workflow_scripts.models.decoding import Decoding, Translate, longest_source, longest_text
-from workflow_scripts.models.engine import loaded, register_engine
+from workflow_scripts.models.engine import load_to_decode, register_engine
 from workflow_scripts.models.search import Hypothesis, beam_search
 from workflow_scripts.models.templates import Templates
 from workflow_scripts.models.tokenisation import Codec, ids_needed
@@ -29,7 +29,7 @@ from workflow_scripts.stage import InputError, in_one_line
 @contextlib.contextmanager
 def with_huggingface(model: Path, codec: Codec, threads: int, settings: Decoding, seed: int) -> Iterator[Translate]:
     """Translate by Hugging Face's `generate`."""
-    network = loaded(model, codec, settings)
+    network = load_to_decode(model, codec, settings)
     lengths: dict[str, Any] = {
         "max_length": longest_text(network.config, settings),
         "min_length": settings.min_length,

@@ -54,7 +54,7 @@ def losses(
 
 def denoising_loss(model: Generator, guide: Guide, draft: torch.Tensor, places: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """The loss of denoising `draft` (rows × positions) and, with `drafts`, what the denoiser makes of it; the mean over these drafts."""
-    chosen, mask = model.settings, within(places, draft.shape[1])
+    chosen, mask = model.settings, own_positions(places, draft.shape[1])
     if chosen.guide == "detached":
         guide = guide.detached()
     parts = []
@@ -83,9 +83,9 @@ def align_by_ctc(model: Generator, guide: Guide, source: torch.Tensor, targets: 
 def align_by_mask_predict(model: Generator, guide: Guide, targets: torch.Tensor, random: torch.Generator | None) -> AlignmentStage:
     """Targets of which some pieces are guessed, those that `random` draws, and guesses of their lengths."""
     lengths = (targets >= 0).sum(dim=1)
-    hidden = some_of(lengths, random)
+    hidden = positions_to_guess(lengths, random)
     ids = torch.where(hidden, model.mask, targets.clamp_min(0))
-    states = model.align(guide, ids, within(lengths.clamp_min(1), targets.shape[1]))[hidden]
+    states = model.align(guide, ids, own_positions(lengths.clamp_min(1), targets.shape[1]))[hidden]
     smoothing = model.settings.label_smoothing if model.training else 0.0
     costs = piece_losses(states, *model.output_layer(), targets[hidden], smoothing)
     share = (lengths / hidden.sum(dim=1).clamp_min(1))[:, None].expand_as(hidden)[hidden]
@@ -103,21 +103,21 @@ def unwritten(model: Generator, source: torch.Tensor, guide: Guide) -> tuple[tor
     """What CTC's alignment reads (rows × positions), how many positions each row has, and which these are."""
     times = model.settings.upsampling
     places = times * guide.lengths
-    mask = within(places, times * source.shape[1])
+    mask = own_positions(places, times * source.shape[1])
     if model.settings.reads == "source":
         return source.repeat_interleave(times, dim=1), places, mask
     return torch.full(mask.shape, model.mask, device=source.device), places, mask
 
 
-def within(lengths: torch.Tensor, width: int | None = None) -> torch.Tensor:
+def own_positions(lengths: torch.Tensor, width: int | None = None) -> torch.Tensor:
     """Rows × positions (of the longest row, or `width`): whether a position is one of the row's own."""
     return torch.arange(width or int(lengths.max()), device=lengths.device)[None] < lengths[:, None]
 
 
-def some_of(lengths: torch.Tensor, random: torch.Generator | None = None) -> torch.Tensor:
+def positions_to_guess(lengths: torch.Tensor, random: torch.Generator | None = None) -> torch.Tensor:
     """Positions to be guessed, as mask-predict chooses them in training: from one to all of a row, each number being as likely."""
     counts = (torch.rand(len(lengths), device=lengths.device, generator=random) * lengths).floor() + 1
-    own = within(lengths.clamp_min(1))
+    own = own_positions(lengths.clamp_min(1))
     order = torch.rand(own.shape, device=lengths.device, generator=random).masked_fill(~own, 2.0).argsort(dim=1).argsort(dim=1)
     return own & (order < counts[:, None]) & (lengths > 0)[:, None]
 
@@ -218,7 +218,7 @@ def write(
     for batch in by_length([model.settings.upsampling * len(row) for row in rows], tokens):
         sources = [torch.tensor(rows[i]) for i in batch]
         ids = torch.nn.utils.rnn.pad_sequence(sources, batch_first=True, padding_value=pad).to(model.device)
-        guide = model.encode(ids, within(torch.tensor([len(row) for row in sources], device=model.device)))
+        guide = model.encode(ids, own_positions(torch.tensor([len(row) for row in sources], device=model.device)))
         if model.settings.alignment == "ctc":
             parts = [(batch, by_ctc(model, layer, ids, guide, most))]
         else:
@@ -262,7 +262,7 @@ def denoised(
     best, counts = best.clone(), torch.zeros_like(places)
     left = torch.arange(len(draft), device=draft.device)
     for _ in range(most):
-        mask = within(places[left], draft.shape[1])
+        mask = own_positions(places[left], draft.shape[1])
         now, draft = best_pieces(model.denoise(guide, draft, mask), *layer, model.blank, draft_kind(model))
         changed = ((now != best[left]) & mask).any(dim=1)
         best[left], counts[left] = now, counts[left] + 1
@@ -285,7 +285,7 @@ def mask_predict(model: Generator, layer: Layer, guide: Guide, lengths: torch.Te
     All pieces are guessed at first. In iteration t of n the share (n − t) / n of a row, the pieces with the least probability, is masked
     and guessed again.
     """
-    mask = within(lengths)
+    mask = own_positions(lengths)
     ids = torch.full(mask.shape, model.mask, device=model.device)
     chances = torch.zeros(mask.shape, device=model.device)
     for iteration in range(iterations):

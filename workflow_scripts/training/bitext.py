@@ -100,7 +100,7 @@ def shares(sizes: Sequence[int], temperature: float) -> np.ndarray:
     return powers / powers.sum()
 
 
-def drawn(sizes: Sequence[int], temperature: float, seed: int, number: int) -> list[np.ndarray]:
+def drawn_pairs(sizes: Sequence[int], temperature: float, seed: int, number: int) -> list[np.ndarray]:
     """For each corpus the numbers of the pairs that are read in an epoch, which has as many pairs as all corpora together.
 
     A corpus's pairs come in a random order, and each once before any comes again, over epochs as well.
@@ -167,11 +167,11 @@ class SampledPairs:
         self._corpora, self._ways, self._temperature, self._seed = corpora, ways, temperature, seed
         self._sizes = [len(next(iter(one.read.values()))) for one in corpora]
         self.too_long = [one.about for one in corpora]
-        self.rows = sum(len(pairs) * len(some) for pairs, some in zip(drawn(self._sizes, temperature, seed, 0), ways, strict=True))
+        self.rows = sum(len(pairs) * len(some) for pairs, some in zip(drawn_pairs(self._sizes, temperature, seed, 0), ways, strict=True))
 
     def epoch(self, number: int) -> Rows:
         """The rows of an epoch."""
-        chosen = drawn(self._sizes, self._temperature, self._seed, number)
+        chosen = drawn_pairs(self._sizes, self._temperature, self._seed, number)
         return Rows.of(
             self._row(one, way, pair)
             for one, ways, pairs in zip(self._corpora, self._ways, chosen, strict=True)
@@ -187,7 +187,7 @@ class SampledPairs:
         """The pieces of each row, on its longer side, which both directions share; where sides are joined, the rows tell."""
         if self._joins:
             return None
-        chosen = drawn(self._sizes, self._temperature, self._seed, number)
+        chosen = drawn_pairs(self._sizes, self._temperature, self._seed, number)
         longer = [self._longer(one) for one in self._corpora]
         return np.concatenate(
             [np.repeat(lengths[pairs], len(ways)) for lengths, pairs, ways in zip(longer, chosen, self._ways, strict=True)]

@@ -22,7 +22,7 @@ from workflow_scripts.training.loop import load_model
 from workflow_scripts.training.ragged import same_choice
 from workflow_scripts.training.rows import Dev, Rounds
 from workflow_scripts.training.settings import Training
-from workflow_scripts.training.too_long import Room, counted
+from workflow_scripts.training.too_long import Room, lengths_report
 from workflow_scripts.training.validation import dev_loss, dev_score
 
 
@@ -62,7 +62,7 @@ def ask(
     about = {
         "languages": languages,
         "rows": rounds.rows,
-        "too_long": counted(room, rounds.too_long, [text for part in dev for text in part.too_long]),
+        "too_long": lengths_report(room, rounds.too_long, [text for part in dev for text in part.too_long]),
         "precision": pick_precision(settings.precision, network.device),
         "shots": len(drawn),
         "lines": [number + 1 for number in drawn],

@@ -30,7 +30,7 @@ from workflow_scripts.training.packing import PackedBatches, check_packs, collat
 from workflow_scripts.training.ragged import lengths_of
 from workflow_scripts.training.rows import Batches, Dev, Rounds, in_parts
 from workflow_scripts.training.settings import Training
-from workflow_scripts.training.sharding import is_sharded, spread, weights_here
+from workflow_scripts.training.sharding import is_sharded, shard, weights_here
 from workflow_scripts.training.trainer import fit, trainer_arguments
 from workflow_scripts.training.validation import dev_loss, dev_losses, dev_score
 
@@ -63,7 +63,7 @@ def train(
     handed_on = network
     if settings.sharded and processes() > 1:
         trainer_arguments(settings, folder, 1, seed)  # this starts the processes' group
-        network = spread(network, device, precision)
+        network = shard(network, device, precision)
     if settings.gradient_checkpointing:
         compute_again(network)
     planned = settings.batch_tokens, settings.updates, seed

@@ -217,7 +217,7 @@ def packed_forward(network: Any) -> Iterator[None]:
 
 def _read(network: Any, whole: Callable[..., Any], *, input_ids: Tensor, segments: Tensor, positions: Tensor, **inputs: Any) -> Any:
     """What `whole`, the network's own way, returns of a packed batch."""
-    family, own = family_of(network.config), same(segments, segments)
+    family, own = family_of(network.config), same_sentence(segments, segments)
     restarts = family.restarts
     assert restarts  # as `check_packs` says
     if not family.decoder:
@@ -225,12 +225,12 @@ def _read(network: Any, whole: Callable[..., Any], *, input_ids: Tensor, segment
             return whole(input_ids=input_ids, attention_mask=own.tril() if family.causal else own, **more, **inputs)
     written = inputs.pop("decoder_segments")
     # no sentence is at the places that are left, and something must be seen there
-    crossed = same(written, segments) | (written == 0)[:, None, :, None]
+    crossed = same_sentence(written, segments) | (written == 0)[:, None, :, None]
     with restarts(network, positions, inputs.pop("decoder_positions")) as more:
         encoded = network.get_encoder()(input_ids=input_ids, attention_mask=own, **more)
-        return whole(encoder_outputs=encoded, attention_mask=crossed, decoder_attention_mask=same(written, written).tril(), **inputs)
+        return whole(encoder_outputs=encoded, attention_mask=crossed, decoder_attention_mask=same_sentence(written, written).tril(), **inputs)
 
 
-def same(asking: Tensor, asked: Tensor) -> Tensor:
+def same_sentence(asking: Tensor, asked: Tensor) -> Tensor:
     """The mask (rows × 1 × asking × asked) of places with the same number of a sentence."""
     return (asking[:, :, None] == asked[:, None, :])[:, None]

@@ -20,7 +20,7 @@ from workflow_scripts.training.loop import load_model
 from workflow_scripts.training.method import Method
 from workflow_scripts.training.rows import Dev, Rounds
 from workflow_scripts.training.settings import ROUNDING_ONLY, Training
-from workflow_scripts.training.too_long import Room, counted
+from workflow_scripts.training.too_long import Room, lengths_report
 from workflow_scripts.training.validation import dev_loss
 
 
@@ -90,7 +90,7 @@ def train_phase(
         about = {
             "languages": languages,
             "rows": rounds.rows,
-            "too_long": counted(room, rounds.too_long, [text for part in dev for text in part.too_long]),
+            "too_long": lengths_report(room, rounds.too_long, [text for part in dev for text in part.too_long]),
             "precision": pick_precision(settings.precision, network.device),
             **method.about,
             **about_text,

@@ -17,7 +17,7 @@ from workflow_scripts.models.tokenisation import ordinary_pieces, word_starts
 from workflow_scripts.noise.masking import Masking, mask_pieces
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.files import read_lines
-from workflow_scripts.training.bitext import drawn
+from workflow_scripts.training.bitext import drawn_pairs
 from workflow_scripts.training.objective import Part
 from workflow_scripts.training.pretraining_settings import Pretraining
 from workflow_scripts.training.ragged import PORTION, Chained, Lines, Rows
@@ -97,7 +97,7 @@ class MaskedSegments:
     """Rows of segments, drawn and masked anew in each epoch.
 
     A row has what is read, x and y one behind the other, and the labels (−100 where nothing is to be guessed). Where y begins is found by
-    `second`.
+    `begin_of_second`.
     """
 
     def __init__(self, groups: list[Segments], codec: "Codec", masking: Masking, temperature: float, seed: int):
@@ -138,7 +138,7 @@ class MaskedSegments:
 
     def _drawn(self, number: int) -> list[np.ndarray]:
         """The rows of an epoch, of each group."""
-        chosen = drawn(self._sizes, self._temperature, self._seed, number)
+        chosen = drawn_pairs(self._sizes, self._temperature, self._seed, number)
         return [group.rows[some] for group, some in zip(self._groups, chosen, strict=True)]
 
     def _lengths(self, drawn_rows: list[np.ndarray]) -> np.ndarray:
@@ -203,7 +203,7 @@ def held_back(part: Part, codec: "Codec", block: "Pretraining", seed: int) -> "l
     return made
 
 
-def second(ids: Sequence[int], start: int) -> int:
+def begin_of_second(ids: Sequence[int], start: int) -> int:
     """Where y begins in a row; the row's length if x is alone. `start` is the id of `<s>`, with which every segment begins."""
     return next((place for place in range(1, len(ids)) if ids[place] == start), len(ids))
 

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from workflow_scripts.stage import is_first_process, processes
 
 
-def spread(network: Any, device: torch.device, precision: str) -> Any:
+def shard(network: Any, device: torch.device, precision: str) -> Any:
     """A copy of `network` on the devices of all processes, each of which has a part of every weight; the network itself stays as it is.
 
     The processes' group is there already. On a GPU layers compute with copies in `precision`, and gradients are added in float32.
@@ -41,7 +41,7 @@ def spread(network: Any, device: torch.device, precision: str) -> Any:
 
 
 def is_sharded(network: Any) -> bool:
-    """Whether `spread` has made a network."""
+    """Whether `shard` has made a network."""
     return getattr(network, "is_spread", False)
 
 

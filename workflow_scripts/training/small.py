@@ -48,7 +48,7 @@ def build_model(
     if maker is None:
         raise InputError(f"small models are made of the families {', '.join(makeable())}, not {family}")
     text = folder / "vocabulary.txt"
-    write_lines(text, evenly(lambda: chain(lines, *map(read_sentences, task_text)), _LINES))
+    write_lines(text, evenly_spaced(lambda: chain(lines, *map(read_sentences, task_text)), _LINES))
     try:
         sentencepiece.SentencePieceTrainer.train(
             input=str(text),
@@ -76,7 +76,7 @@ def build_model(
     return folder / "start"
 
 
-def evenly(read: Callable[[], Iterable[str]], most: int) -> Iterator[str]:
+def evenly_spaced(read: Callable[[], Iterable[str]], most: int) -> Iterator[str]:
     """At most `most` lines, evenly spaced over the text; `read` opens the text anew each time it is called."""
     count = max(most, sum(1 for _ in read()))
     return (line for at, line in enumerate(read()) if at * most // count > (at - 1) * most // count)

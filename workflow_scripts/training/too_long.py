@@ -132,6 +132,6 @@ def lines_with_room(codec: Codec, lines: list[str], code: str, room: Room, where
     return list(itertools.compress(lines, found.mask)), found.about
 
 
-def counted(room: Room, train: list[dict[str, Any]], dev: list[dict[str, Any]]) -> dict[str, Any]:
+def lengths_report(room: Room, train: list[dict[str, Any]], dev: list[dict[str, Any]]) -> dict[str, Any]:
     """What reports say of rows that are too long, by what was counted of each text."""
     return {"max_length": room.max_length, "are": "left out" if room.leave_out else "cut", "train": train, "dev": dev}

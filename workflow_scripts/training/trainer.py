@@ -58,7 +58,7 @@ def fit(
     trainer = PhaseTrainer(
         model=network,
         args=trainer_arguments(settings, folder, accumulated, seed),
-        train_dataset=undisturbed(batches),
+        train_dataset=without_signals(batches),
         eval_dataset=batches,  # the Trainer requires one; `evaluate` below uses the real dev set
         data_collator=lambda items: collate(items[0]),  # the only one is a whole batch
         compute_loss_func=loss,
@@ -88,7 +88,7 @@ def fit(
     return trainer.state.log_history
 
 
-def undisturbed(batches: Sequence[list]) -> Made[list]:
+def without_signals(batches: Sequence[list]) -> Made[list]:
     """The same batches. A process that makes batches for a GPU leaves the signals to the one that trains.
 
     The whole group of processes gets them, from Slurm, torchrun or a terminal. If it ended by them, there would be no checkpoint.

@@ -38,7 +38,7 @@ from workflow_scripts.training.loop import parts_of
 from workflow_scripts.training.loss import linear_smoothed_loss, smoothed_loss
 from workflow_scripts.training.pretraining_settings import Veco
 from workflow_scripts.training.rows import Made, in_parts, split_batch
-from workflow_scripts.training.segments import Alternating, Batch, alternating_updates, second
+from workflow_scripts.training.segments import Alternating, Batch, alternating_updates, begin_of_second
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.trainer import fit
 from workflow_scripts.training.validation import DEV_TOKENS
@@ -68,7 +68,7 @@ def collate(batch: Batch, pad: int, start: int, veco: Veco) -> dict[str, Any]:
     """
     first, then = [], []
     for number, (read, wanted) in enumerate(batch.rows):
-        at = second(read, start)
+        at = begin_of_second(read, start)
         labels = torch.full((len(read),), -100)
         labels[: len(wanted)] = torch.tensor(wanted)
         row = torch.tensor(read)
@@ -102,7 +102,7 @@ def share(update: Batch, start: int, veco: Veco) -> float:
 
     Updates in which cross-attention alone learns have all that is learnt then.
     """
-    pairs = any(second(read, start) < len(read) for read, _ in update.rows)
+    pairs = any(begin_of_second(read, start) < len(read) for read, _ in update.rows)
     has = {"is_mlm": True, "cs_mlm": pairs, "tlm": pairs and update.parallel}
     wanted = [has[name] for name in (("cs_mlm",) if update.cross_alone else LOSSES) if getattr(veco, name)]
     return sum(wanted) / max(1, len(wanted))
@@ -110,7 +110,7 @@ def share(update: Batch, start: int, veco: Veco) -> float:
 
 def cells(rows: "Sequence[Row]", start: int) -> int:
     """How many pieces, padding included, the encoder and the decoder read of the rows of parallel text."""
-    begins = [second(read, start) for read, _ in rows]
+    begins = [begin_of_second(read, start) for read, _ in rows]
     longest = max(max(at, len(read) - at) for at, (read, _) in zip(begins, rows, strict=True))
     pairs = [len(read) for at, (read, _) in zip(begins, rows, strict=True) if at < len(read)]
     segments = len(rows) + len(pairs)
