@@ -11,7 +11,7 @@ from workflow_scripts.training.bitext import Bitext
 from workflow_scripts.training.objective import Part, Text
 from workflow_scripts.training.pretraining import own_documents
 from workflow_scripts.training.pretraining_settings import Pretraining, Veco
-from workflow_scripts.training.segments import adjacent, alternating_updates, held_back, read, begin_of_second
+from workflow_scripts.training.segments import adjacent, alternating_updates, begin_of_second, held_back, read
 from workflow_scripts.training.settings import Training
 
 
@@ -67,7 +67,8 @@ def test_the_temperature_flattens_the_languages(part, codec):
     for temperature in (1.0, 2.0, 1e9):
         rows = read(part, codec, block(temperature=temperature), seed=1).monolingual.epoch(0)
         first = [
-            tuple(i if label == -100 else label for i, label in zip(ids, labels, strict=True))[: begin_of_second(ids, 0)] for ids, labels in rows
+            tuple(i if label == -100 else label for i, label in zip(ids, labels, strict=True))[: begin_of_second(ids, 0)]
+            for ids, labels in rows
         ]
         counts[temperature] = sum(ids in german for ids in first), len(first)
     assert counts[1.0] == (16, 22) and counts[2.0] in ((13, 22), (14, 22)) and counts[1e9] == (11, 22)

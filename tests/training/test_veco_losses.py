@@ -27,7 +27,7 @@ from workflow_scripts.training.checkpoints import Deadline
 from workflow_scripts.training.objective import Part, Text
 from workflow_scripts.training.pretraining_settings import Pretraining, Veco
 from workflow_scripts.training.rows import split_batch
-from workflow_scripts.training.segments import Batch, held_back, read, begin_of_second
+from workflow_scripts.training.segments import Batch, begin_of_second, held_back, read
 from workflow_scripts.training.settings import Training
 
 SHORT = Training(

@@ -228,7 +228,8 @@ def _read(network: Any, whole: Callable[..., Any], *, input_ids: Tensor, segment
     crossed = same_sentence(written, segments) | (written == 0)[:, None, :, None]
     with restarts(network, positions, inputs.pop("decoder_positions")) as more:
         encoded = network.get_encoder()(input_ids=input_ids, attention_mask=own, **more)
-        return whole(encoder_outputs=encoded, attention_mask=crossed, decoder_attention_mask=same_sentence(written, written).tril(), **inputs)
+        past = same_sentence(written, written).tril()
+        return whole(encoder_outputs=encoded, attention_mask=crossed, decoder_attention_mask=past, **inputs)
 
 
 def same_sentence(asking: Tensor, asked: Tensor) -> Tensor:
