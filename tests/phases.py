@@ -1,5 +1,6 @@
 """A phase of training, small enough for a test."""
 
+import csv
 from functools import partial
 
 import zstandard
@@ -42,6 +43,12 @@ def finetune(folder, start, out, settings, **changes):
     call = training.restore if "noised" in changes else partial(training.translate, **text)
     call(job, settings=settings, **told)
     return load_file(out / "model" / "model.safetensors")
+
+
+def curve_of(out):
+    """The rows of a phase's learning curve."""
+    with open(out / "curve.tsv", encoding="utf-8") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
 
 
 def assert_alike(start, one, other, share=0.02):

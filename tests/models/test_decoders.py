@@ -4,7 +4,7 @@ import json
 
 import pytest
 import torch
-from phases import TINY, finetune, phase_files
+from phases import TINY, curve_of, finetune, phase_files
 from tiny_decoders import KINDS, small_decoder
 from tiny_models import manual_pairs
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -153,8 +153,7 @@ def test_a_decoder_is_asked_as_it_is_with_examples_of_the_training_text(text, tm
     assert shown[1] != shown[2] and len(shown[1]) == 2
     report = read_json(tmp_path / "training.json")
     assert report["shots"] == 2 and [pairs[0][number - 1] for number in report["lines"]] == [source for source, _ in shown[2]]
-    curve = (tmp_path / "curve.tsv").read_text().splitlines()
-    assert len(curve) == 2 and curve[1].startswith("0\t")
+    assert [row["update"] for row in curve_of(tmp_path)] == ["0"]
     after = dict(AutoModelForCausalLM.from_pretrained(tmp_path / "model").named_parameters())
     assert all(torch.equal(weight, before[name][: len(weight)]) for name, weight in after.items())
     assert len(written(tmp_path / "model", manual_pairs(3)[0])) == 3

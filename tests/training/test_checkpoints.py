@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 import torch
 import warm
-from phases import TINY, assert_alike, assert_same, finetune, phase_files
+from phases import TINY, assert_alike, assert_same, curve_of, finetune, phase_files
 
 from workflow_scripts.stage import InputError, Stopped, read_json
 from workflow_scripts.training import checkpoints, loop
@@ -64,6 +64,11 @@ def run_until(line, update, number):
     return done.returncode, done.stdout
 
 
+def looks_in(out):
+    """Update, dev loss and BLEU of each measurement on the dev set."""
+    return [(row["update"], row["dev_loss"], row["dev_bleu"]) for row in curve_of(out) if row["dev_loss"]]
+
+
 def same(one, other):
     return one.keys() == other.keys() and all(torch.equal(one[name], other[name]) for name in one)
 
@@ -101,9 +106,9 @@ def test_sigterm_leaves_a_checkpoint_that_no_average_contains(setup, tmp_path):
     folder = next((tmp_path / "cut" / "checkpoints").glob("*/phase.json")).parent
     assert 25 <= update_of(checkpoints_of(folder)[-1]) < 60
     assert_same(whole, finetune(*setup, tmp_path / "cut", Training(**settings)))
-    curve = [row.split("\t") for row in (tmp_path / "cut" / "curve.tsv").read_text().splitlines()[1:]]
-    assert [int(row[0]) for row in curve if row[5]] == [20, 40, 60]
-    assert [int(row[0]) for row in curve if row[4]] == [*range(5, 61, 5)]
+    curve = curve_of(tmp_path / "cut")
+    assert [int(row["update"]) for row in curve if row["dev_bleu"]] == [20, 40, 60]
+    assert [int(row["update"]) for row in curve if row["dev_loss"]] == [*range(5, 61, 5)]
 
 
 def test_a_phase_goes_on_with_smaller_parts_of_an_update(setup, tmp_path, monkeypatch):
@@ -129,9 +134,8 @@ def test_a_phase_that_was_stopped_at_a_look_makes_up_for_it(setup, tmp_path, mon
     with pytest.raises(Stopped, match="stopped after update 4"):
         finetune(*setup, tmp_path / "cut", settings)
     assert_same(whole, finetune(*setup, tmp_path / "cut", settings))
-    curves = [(tmp_path / name / "curve.tsv").read_text().splitlines()[1:] for name in ("whole", "cut")]
-    looks = [[(row.split("\t")[0], *row.split("\t")[4:6]) for row in curve if row.split("\t")[4]] for curve in curves]
-    assert looks[0] == looks[1] and [update for update, _, bleu in looks[0] if bleu] == ["4", "8"]
+    assert looks_in(tmp_path / "whole") == looks_in(tmp_path / "cut")
+    assert [update for update, _, bleu in looks_in(tmp_path / "cut") if bleu] == ["4", "8"]
 
 
 def test_a_phase_that_is_killed_in_a_look_loses_no_update(setup, tmp_path, monkeypatch):
@@ -153,9 +157,7 @@ def test_a_phase_that_is_killed_in_a_look_loses_no_update(setup, tmp_path, monke
     histories = [read_json(path / "trainer_state.json")["log_history"] for path in checkpoints_of(folder)]
     assert [[look["step"] for look in checkpoints.looks_of(history)] for history in histories] == [[4], [4]]
     assert_same(whole, finetune(*setup, tmp_path / "cut", settings))
-    curves = [(tmp_path / name / "curve.tsv").read_text().splitlines() for name in ("whole", "cut")]
-    looks = [[(row.split("\t")[0], *row.split("\t")[4:6]) for row in curve if row.split("\t")[4]] for curve in curves]
-    assert looks[0] == looks[1]
+    assert looks_in(tmp_path / "whole") == looks_in(tmp_path / "cut")
 
 
 TORCHRUN = ["-m", "torch.distributed.run", *ON_ONE_NODE, "--shutdown-timeout", "300", "--nproc-per-node", "2", "--no-python", "--"]
@@ -180,8 +182,7 @@ def test_two_processes_agree_with_one_though_one_of_them_dies(setup, tmp_path):
     two = finetune(*setup, tmp_path / "two", Training(**settings))  # only loads what is there
     start = finetune(*setup, tmp_path / "start", Training(**{**settings, "updates": 1, "learning_rate": 1e-12}))
     assert_alike(start, one, two, 0.01)
-    curves = [(tmp_path / name / "curve.tsv").read_text().splitlines() for name in ("one", "two")]
-    losses = [[float(row.split("\t")[2]) for row in curve[1:] if row.split("\t")[2]] for curve in curves]
+    losses = [[float(row["loss"]) for row in curve_of(tmp_path / name) if row["loss"]] for name in ("one", "two")]
     assert losses[0] == pytest.approx(losses[1], rel=1e-4) and len(losses[0]) == 6
 
 
@@ -204,11 +205,10 @@ def test_a_lost_loss_is_told_of_a_point_of_a_grid_by_several_processes_as_well(s
 def test_patience_ends_a_phase_early(setup, tmp_path):
     settings = Training(updates=40, evaluate_every=2, patience=2, **{**TINY, "learning_rate": 1e-12})
     finetune(*setup, tmp_path, settings)
-    looks = [row.split("\t")[0] for row in (tmp_path / "curve.tsv").read_text().splitlines()[1:] if row.split("\t")[5]]
-    assert looks == ["2", "4", "6"]
-    curve = (tmp_path / "curve.tsv").read_text()
+    curve = curve_of(tmp_path)
+    assert [row["update"] for row in curve if row["dev_bleu"]] == ["2", "4", "6"]
     finetune(*setup, tmp_path, settings)
-    assert (tmp_path / "curve.tsv").read_text() == curve
+    assert curve_of(tmp_path) == curve
 
 
 def test_description_covers_science_and_nothing_else(setup, tmp_path):
@@ -387,8 +387,8 @@ def test_the_dev_loss_between_looks_leaves_the_weights_as_they_are(setup, tmp_pa
     assert same(plain, often) and same(plain, usual) and same(plain, cut)
     curves = {}
     for name in ("plain", "often", "usual", "cut"):
-        rows = [row.split("\t") for row in (tmp_path / name / "curve.tsv").read_text().splitlines()[1:]]
-        curves[name] = [[(int(row[0]), row[column]) for row in rows if row[column]] for column in (2, 4, 5)]
+        rows = curve_of(tmp_path / name)
+        curves[name] = [[(int(row["update"]), row[key]) for row in rows if row[key]] for key in ("loss", "dev_loss", "dev_bleu")]
     measured = {name: [update for update, _ in losses] for name, (_, losses, _) in curves.items()}
     assert measured == {"plain": [8, 12], "often": [3, 6, 8, 9, 12], "usual": [2, 4, 6, 8, 10, 12], "cut": [3, 6, 8, 9, 12]}
     # training losses and scores are those of a phase without it

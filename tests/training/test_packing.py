@@ -6,7 +6,7 @@ from contextlib import nullcontext
 import numpy as np
 import pytest
 import torch
-from phases import TINY, finetune, phase_files
+from phases import TINY, curve_of, finetune, phase_files
 from test_training import Fixed
 from tiny_decoders import small_decoder
 from tiny_models import small_model
@@ -161,8 +161,7 @@ def test_a_phase_with_packed_rows_learns_and_goes_on(tmp_path, changes):
     settings = {**TINY, **changes, "packed": True, "updates": 8, "evaluate_every": 4, "bleu_sentences": 0, "log_every": 1, "loss_every": 0}
     settings |= {"checkpoint": "last"}
     whole = finetune(*files, tmp_path / "whole", Training(**settings))
-    curve = [line.split("\t") for line in (tmp_path / "whole/curve.tsv").read_text().splitlines()[1:]]
-    losses = [float(row[2]) for row in curve if row[2]]
+    losses = [float(row["loss"]) for row in curve_of(tmp_path / "whole") if row["loss"]]
     assert losses[-1] < losses[0] and read_json(tmp_path / "whole/training.json")["settings"]["packed"]
     if changes:
         return

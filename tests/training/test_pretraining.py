@@ -7,7 +7,7 @@ from dataclasses import asdict
 import pytest
 import torch
 import warm
-from phases import assert_alike, assert_same
+from phases import assert_alike, assert_same, curve_of
 from safetensors.torch import load_file
 from test_backbone import flags, parallel, run, small
 from test_checkpoints import run_until, same
@@ -50,8 +50,7 @@ def further(folder, **changes) -> Backbone:
 def test_a_small_xlmr_has_the_published_layout_and_opens_in_transformers(encoder):
     folder, report = encoder / "out/model", read_json(encoder / "out/backbone.json")
     assert (report["objective"], report["family"]) == ("mlm", "xlm-roberta") and math.isfinite(report["mlm_loss"])
-    curve = [line.split("\t") for line in (encoder / "out/curve.tsv").read_text().splitlines()[1:]]
-    losses = [float(row[4]) for row in curve if row[4]]
+    losses = [float(row["dev_loss"]) for row in curve_of(encoder / "out") if row["dev_loss"]]
     assert losses[-1] < losses[0] and losses[-1] == pytest.approx(report["mlm_loss"], abs=1e-3)
     tokenizer = AutoTokenizer.from_pretrained(folder)
     assert tokenizer.convert_tokens_to_ids(["<s>", "<pad>", "</s>", "<unk>", "<mask>"]) == [0, 1, 2, 3, len(tokenizer) - 1]

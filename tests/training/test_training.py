@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 import zstandard
-from phases import TINY, finetune, phase_files
+from phases import TINY, curve_of, finetune, phase_files
 from safetensors.torch import load_file
 from tiny_models import manual_pairs, small_model
 
@@ -156,13 +156,13 @@ def test_collate_pads_and_rotates():
 def test_a_phase_learns_and_writes_its_files(setup, tmp_path):
     folder, start = setup
     finetune(folder, start, tmp_path, Training(updates=40, evaluate_every=20, **TINY))
-    curve = [line.split("\t") for line in (tmp_path / "curve.tsv").read_text().splitlines()]
-    assert curve[0] == list(CURVE)
-    losses = [float(row[2]) for row in curve[1:] if row[2]]
-    dev = [(int(row[0]), float(row[4]), float(row[5])) for row in curve[1:] if row[5]]
+    curve = curve_of(tmp_path)
+    assert [*curve[0]] == [*CURVE]
+    losses = [float(row["loss"]) for row in curve if row["loss"]]
+    dev = [(int(row["update"]), float(row["dev_loss"]), float(row["dev_bleu"])) for row in curve if row["dev_bleu"]]
     assert losses[-1] < losses[0] - 0.3
     assert [update for update, _, _ in dev] == [20, 40] and max(loss for _, loss, _ in dev) < math.log(500) - 0.5
-    rates = [float(row[3]) for row in curve[1:] if row[3]]
+    rates = [float(row["learning_rate"]) for row in curve if row["learning_rate"]]
     assert max(rates) <= 5e-3 and rates[-1] < rates[len(rates) // 2]
     report = read_json(tmp_path / "training.json")
     (long,) = report["too_long"]["train"]

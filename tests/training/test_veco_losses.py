@@ -9,7 +9,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 import warm
-from phases import TINY, assert_same, finetune, phase_files
+from phases import TINY, assert_same, curve_of, finetune, phase_files
 from safetensors.torch import load_file
 from test_backbone import flags, parallel, run, small
 from test_checkpoints import run_until, same
@@ -280,8 +280,7 @@ def test_cross_attention_is_trained_first_and_alone(tmp_path):
     first = Veco(cross_attention_first=3)
     settings = made_by(tmp_path, updates=4, veco=first, evaluate_every=3, loss_every=2, learning_rate=1e-3)
     run_and_load(tmp_path, settings)
-    curve = [line.split("\t") for line in (tmp_path / "out/curve.tsv").read_text().splitlines()]
-    assert [row[0] for row in curve[1:] if row[curve[0].index("dev_loss")]] == ["2", "3", "4"]
+    assert [row["update"] for row in curve_of(tmp_path / "out") if row["dev_loss"]] == ["2", "3", "4"]
     after = load_file(next(tmp_path.glob("out/c/*/checkpoint-3")) / "model.safetensors")
     moved = {name for name in after if not torch.allclose(after[name], before[name], atol=1e-9)}
     assert moved and all(CROSS in name for name in moved)
