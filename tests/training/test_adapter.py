@@ -11,6 +11,7 @@ import torch
 from phases import TINY, assert_same, finetune, phase_files
 from safetensors import safe_open
 from safetensors.torch import load_file
+from test_checkpoints import stopped_after
 from tiny_models import small_model
 from transformers import AutoModelForSeq2SeqLM
 
@@ -20,7 +21,7 @@ from workflow_scripts.models.networks import load_network, save_model
 from workflow_scripts.models.search import generate
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.models.trimming import trim
-from workflow_scripts.stage import InputError, Stopped, read_json
+from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.training.adapter import adapt, main, merged
 from workflow_scripts.training.settings import Training
@@ -157,14 +158,9 @@ def test_an_adapter_of_a_trimmed_model_fits_the_whole_one(setup, tmp_path):
 
 def test_a_stopped_phase_goes_on_from_its_checkpoint(setup, trained, tmp_path, monkeypatch):
     folder, start = setup
-    from workflow_scripts.training.checkpoints import Deadline
-
-    calls = iter(range(100))
-    monkeypatch.setattr(Deadline, "reason", lambda self: "time" if next(calls) == 2 else "")
-    with pytest.raises(Stopped):
+    with stopped_after(2, monkeypatch):
         finetune(folder, start, tmp_path, settings(LORA))
     assert list(tmp_path.glob("checkpoints/*/checkpoint-*")) and not (tmp_path / "adapter").exists()
-    monkeypatch.undo()
     assert_same(finetune(folder, start, tmp_path, settings(LORA)), trained[0])
 
 

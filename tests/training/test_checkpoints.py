@@ -1,5 +1,6 @@
 """Killed, stopped, out of space: a phase goes on where it was, and only its own way."""
 
+import contextlib
 import itertools
 import json
 import os
@@ -64,6 +65,15 @@ def run_until(line, update, number):
     return done.returncode, done.stdout
 
 
+@contextlib.contextmanager
+def stopped_after(update, monkeypatch):
+    """Context in which a phase is stopped after this update."""
+    calls = itertools.count(1)
+    with monkeypatch.context() as patched, pytest.raises(Stopped, match=f"stopped after update {update}"):
+        patched.setattr(loop.Deadline, "reason", lambda self: "time" if next(calls) == update else "")
+        yield
+
+
 def looks_in(out):
     """Update, dev loss and BLEU of each measurement on the dev set."""
     return [(row["update"], row["dev_loss"], row["dev_bleu"]) for row in curve_of(out) if row["dev_loss"]]
@@ -114,11 +124,8 @@ def test_sigterm_leaves_a_checkpoint_that_no_average_contains(setup, tmp_path):
 def test_a_phase_goes_on_with_smaller_parts_of_an_update(setup, tmp_path, monkeypatch):
     settings = {**TINY, "dropout": 0.0, "attention_dropout": 0.0, "updates": 6, "evaluate_every": 3, "checkpoint": "last"}
     whole = finetune(*setup, tmp_path / "whole", Training(**settings))
-    calls = itertools.count(1)
-    with monkeypatch.context() as told:
-        told.setattr(loop.Deadline, "reason", lambda self: "memory" if next(calls) == 2 else "")
-        with pytest.raises(Stopped, match="stopped after update 2"):
-            finetune(*setup, tmp_path / "cut", Training(**settings))
+    with stopped_after(2, monkeypatch):
+        finetune(*setup, tmp_path / "cut", Training(**settings))
     parts = finetune(*setup, tmp_path / "cut", Training(**settings, micro_batch_tokens=100, loss="chunked"))
     start = finetune(*setup, tmp_path / "start", Training(**{**settings, "updates": 1, "learning_rate": 1e-12}))
     assert_alike(start, whole, parts, 0.01)
@@ -129,9 +136,7 @@ def test_a_phase_goes_on_with_smaller_parts_of_an_update(setup, tmp_path, monkey
 def test_a_phase_that_was_stopped_at_a_look_makes_up_for_it(setup, tmp_path, monkeypatch):
     settings = Training(**{**TINY, "updates": 8, "evaluate_every": 4, "checkpoint": "last"})
     whole = finetune(*setup, tmp_path / "whole", settings)
-    calls = itertools.count(1)
-    monkeypatch.setattr(loop.Deadline, "reason", lambda self: "time" if next(calls) == 4 else "")
-    with pytest.raises(Stopped, match="stopped after update 4"):
+    with stopped_after(4, monkeypatch):
         finetune(*setup, tmp_path / "cut", settings)
     assert_same(whole, finetune(*setup, tmp_path / "cut", settings))
     assert looks_in(tmp_path / "whole") == looks_in(tmp_path / "cut")
@@ -378,11 +383,8 @@ def test_the_dev_loss_between_looks_leaves_the_weights_as_they_are(setup, tmp_pa
     plain = finetune(*setup, tmp_path / "plain", Training(**settings, loss_every=0))
     often = finetune(*setup, tmp_path / "often", Training(**settings, loss_every=3))
     usual = finetune(*setup, tmp_path / "usual", Training(**settings))
-    calls = itertools.count(1)
-    with monkeypatch.context() as told:
-        told.setattr(loop.Deadline, "reason", lambda self: "time" if next(calls) == 6 else "")
-        with pytest.raises(Stopped, match="stopped after update 6"):
-            finetune(*setup, tmp_path / "cut", Training(**settings, loss_every=3))
+    with stopped_after(6, monkeypatch):
+        finetune(*setup, tmp_path / "cut", Training(**settings, loss_every=3))
     cut = finetune(*setup, tmp_path / "cut", Training(**settings, loss_every=3))
     assert same(plain, often) and same(plain, usual) and same(plain, cut)
     curves = {}
