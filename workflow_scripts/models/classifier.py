@@ -4,8 +4,8 @@ M2M-100 has mBART's head. As in BART (Lewis et al. 2020, section 3.1) encoder an
 decoder's state where it is to predict ``</s>``, after it has read all of the text.
 
 The encoders of mBART and M2M-100 alone have XLM-R's head, as in Ji et al. (2024), who compare such halves with encoders. XLM-R's reads the
-state of the row's first piece, ``<s>``. The others' rows have no such piece; what is read instead is, by ``head_reads`` in the
-configuration, the state of the language's tag (`first` or `last` in a row), or the `mean` of all states.
+state of the row's first piece, ``<s>``. The others' rows have no such piece. By ``head_reads`` in the configuration,
+the head reads the state of the language's tag instead (`first` or `last` in a row), or the `mean` of all states.
 """
 
 from collections.abc import Callable

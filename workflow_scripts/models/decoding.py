@@ -76,11 +76,11 @@ def main(
     `report` is a JSON file that says which lines were longer than the model reads, so that their ends were lost, and what share of the
     source's pieces its vocabulary lacks.
     `n_best` is a table of line number (from 1), rank, score (log-probability by length) and hypothesis. In the text
-    of `documents`, `</s>` stands between sentences. A source language that the model has no tag for is read under that of `learnt_from`, if
+    of `documents`, `</s>` stands between sentences. A source language without a tag is read under that of `learnt_from`, if
     it is named. What an engine draws comes from the `seed`. With a file of `prompts`, `model` is the backbone that they were trained
     with, which writes texts at once (SGA); the folder of a trained model has its own.
-    Raises `InputError` when neither output is asked for, or one cannot be written, the source is empty, the model writes no text, the
-    device cannot compute as wanted, an engine finds no library for it, or the model's generator is not registered.
+    Raises `InputError` for outputs that are missing or cannot be written, an empty source, a model that writes no text, and a generator
+    that is not registered; also where the device cannot compute as wanted, or an engine lacks a library.
     """
     if not (hypotheses or n_best):
         raise InputError("give --hypotheses, --n-best or both")

@@ -1,7 +1,7 @@
 """foreign_code: models whose code is no part of transformers but stands in their folder.
 
 Such code runs with the rights of whoever loads the model, so it is refused. One setting of a backbone allows it
-(`trust_remote_code: true`), of that backbone and of what the run makes of it; for a command by hand, a variable of
+(`trust_remote_code: true`), for that backbone and for what the run makes of it. For a command by hand, a variable of
 the environment allows it (`VARIABLE`). What is allowed is registered with transformers, so that whatever loads the
 model afterwards finds its classes.
 """

@@ -40,7 +40,8 @@ def losses(
     `input_ids` and `attention_mask` (rows × positions) are the source's; `targets` (rows × labels) has −100 where a row has no more. A row
     without labels costs nothing. With mask-predict only the masked pieces cost something; their mean is multiplied by the row's length, so
     that every row weighs as if all its pieces had been guessed. Which ones are masked is drawn from `random`, by default from PyTorch's own
-    generator, also where nothing is trained, so that losses in training and on the dev set compare. Only in training drafts are noisy.
+    generator. It is drawn where nothing is trained as well, so that losses in training and on the dev set compare. Drafts are noisy in
+    training alone.
     """
     guide = model.encode(input_ids, attention_mask)
     if model.settings.alignment == "ctc":

@@ -47,8 +47,8 @@ def beam_search(
     """The `n_best` translations of each encoded row, or behind each prompt of a decoder, best first, by Hugging Face's `generate`.
 
     As many rows are translated at a time as fit into `tokens`, padding included.
-    Without `max_length` (of a decoder: with its prompt) a translation may have 1.2 times the pieces of the longest source of its batch, and
-    ten more, because a model that has learnt little never ends a sentence. A beam of one gives no scores (NaN).
+    Without `max_length` a translation may have 1.2 times the pieces of the longest source of its batch (of a decoder: with its prompt), and
+    ten more: a model that has learnt little never ends a sentence. A beam of one gives no scores (NaN).
     """
     network.eval()
     positions = longest_output(network.config)

@@ -1,7 +1,7 @@
 """t5_heads: heads on the encoder of mT5 and its kin.
 
-transformers' own head for texts reads the decoder where it ends, for which all rows of a batch need as many ends, and that for tags starts
-with far larger weights than others. Here heads read the encoder's states, as those of encoders do. They start like the other matrices that
+transformers' own head for texts reads the decoder where it ends, so that all rows of a batch need as many ends. That for tags starts with
+far larger weights than others. Here heads read the encoder's states, as those of encoders do. They start like the other matrices that
 read a state, with a standard deviation of d^-0.5 (Raffel et al. 2020). A text is read by the mean of its states, or by that of `</s>`
 (``head_reads: last``), a word or an answer by the state of each piece. There is no decoder, and none of what it needs in memory.
 """

@@ -1,6 +1,6 @@
 """trimming: a model's vocabulary cut down to the pieces that the run's text needs.
 
-Of mBART's 250,027 pieces a task in two languages uses some ten thousand, of Gemma's 262,144 no more; the rest costs memory in the
+A task in two languages uses some ten thousand of mBART's 250,027 pieces, and no more of Gemma's 262,144. The rest costs memory in the
 embeddings and time in the output layer. Kept are
 
 - the pieces of the text as it is, lower-cased, and behind a blank;
@@ -15,7 +15,7 @@ That text is cut into the same pieces as before, whatever the kind of vocabulary
   other the earliest in the list is merged, so it is the earliest in any part of the list that has it.
 - WordPiece (BERT): the longest piece that fits is the longest among fewer pieces, too.
 
-Numbers differ a little from an untrimmed run's all the same: probabilities are shared among fewer pieces, and a switched word in new
+Numbers still differ a little from those of an untrimmed run. Probabilities are shared among fewer pieces, and a switched word in new
 surroundings may be cut into smaller ones.
 """
 

@@ -1,7 +1,7 @@
 """umt5: umT5 with the output layer that it was pretrained with, which reads the decoder's states as they are (Chung et al. 2023).
 
-transformers 5 takes the output layer of each umT5 for the embeddings, and so divides the states by the root of their width, as only the
-first T5 does. Then what is written greedily is the same, but neither its probability nor what a beam finds.
+transformers 5 takes the output layer of each umT5 for the embeddings. So it divides the states by the root of their width, as only the
+first T5 does. What is written greedily stays the same then; its probability, and what a beam finds, do not.
 """
 
 from typing import Any

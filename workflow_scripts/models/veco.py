@@ -10,9 +10,9 @@ letters:
 
 Each of the three modules ends with AddNorm, a residual connection and a layer normalisation.
 
-The layers are called one by one, with masks of four dimensions, since transformers' own forward decides by `is_decoder` and by the form of
-the mask whether self-attention is causal: of the same weights it makes an encoder or a decoder without a word. In the saved
-configuration `is_decoder` is off, so that whoever opens the folder as an XLM-R gets the encoder; `load_stack` opens it whole.
+The layers are called one by one, with masks of four dimensions. transformers' own forward decides by `is_decoder` and by the form of the
+mask whether self-attention is causal: it makes an encoder or a decoder of the same weights without a word. In the saved configuration
+`is_decoder` is off, so that whoever opens the folder as an XLM-R gets the encoder; `load_stack` opens it whole.
 """
 
 from pathlib import Path

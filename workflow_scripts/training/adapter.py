@@ -6,8 +6,8 @@
     def bitfit(network):
         return [name for name, _ in network.named_parameters() if name.endswith("bias")]
 
-The function gets a network and says which weights are trained, all others staying as they are: it returns their names, or a configuration
-of the library `peft`, which adds weights of its own, or what it has added itself (`Added`). `training: {adapter: {kind: bitfit}}` takes it.
+The function gets a network and says which weights are trained; all others stay as they are. It returns their names, a configuration of the
+library `peft`, which adds weights of its own, or what it has added itself (`Added`). `training: {adapter: {kind: bitfit}}` takes it.
 
 What a phase hands on is the model as a whole, with the adapter merged into it, so that all that opens models opens it. `save_adapter`
 writes the adapter beside it, in peft's own form where it is one of peft's, with a model card: it is what can be published. The command of

@@ -1,9 +1,10 @@
 """backbone: the pretrained multilingual model that all arms start from.
 
-Either one that exists (`facebook/mbart-large-cc25`, `facebook/nllb-200-distilled-600M`, a local folder), or a small one that is
-made and pretrained here (`small`), or another backbone whose pretraining is continued (`pretraining` has the objectives), or what an arm
-of an experiment was trained to (`arm`), such as the model after code-switching restore, whose transfer is measured like the others', or a
-VECO or an XLM-R in its form for a task (`converted`; see `models/conversion.py`).
+- `hub`: one that exists (`facebook/mbart-large-cc25`, `facebook/nllb-200-distilled-600M`, a local folder);
+- `small`: one that is made and pretrained here;
+- `continued`: another backbone whose pretraining goes on (`pretraining` has the objectives);
+- `arm`: what an arm was trained to, such as the model after code-switching restore, whose transfer is measured like the others';
+- `converted`: a VECO or an XLM-R in its form for a task (`models/conversion.py`).
 """
 
 import re
@@ -138,13 +139,13 @@ def main(
 ) -> None:
     """Write the backbone in Hugging Face's format, ``backbone.json`` and its learning curve.
 
-    `task_text` is the training text of the experiments that use it, or of kind `arm` that of the arm; with the backbone's own text it
-    decides the vocabulary (a real mBART's covers the world's languages and domains), but the model is not trained on it; a real model is
-    trimmed to it, and to lexicons with words from elsewhere, which it then has as well. `held_out` are dev and test sets, none of whose
+    `task_text` is the training text of the experiments that use it, or of kind `arm` that of the arm. With the backbone's own text it
+    decides the vocabulary, but the model is not trained on it. A real model is trimmed to it, and to lexicons with words from elsewhere,
+    which it then has as well. `held_out` are dev and test sets, none of whose
     sentences may be in the pretraining text. `bitext` and `bitext_dev` are the training and dev text of the corpora that it is pretrained
-    on, both sides of each one after the other, with the language as the files' suffix. A continued backbone goes on from the model in
-    `start`. With `encoder_will_do` a model may be loaded that has no decoder, to classify with; with `keep_head` it keeps the head that
-    it was pretrained with, so that another backbone can go on from it. `templates` are those by which experiments ask the model.
+    on: both sides of each corpus, one after the other. A file's suffix is its language. A continued backbone goes on from the model in
+    `start`. With `encoder_will_do` the model may be an encoder, to classify with. With `keep_head` it keeps the head that it was
+    pretrained with, so that another backbone can go on from it. `templates` are those by which experiments ask the model.
     `minutes` is the job's time, `attempt` its number, `checkpoints` what a killed one goes on from.
     """
     texts = Texts(languages, task_text, held_out, bitext, bitext_dev)

@@ -184,9 +184,9 @@ _GREATER_IS_BETTER = ("eval_bleu", "eval_rouge")
 def judged_by(history: list[dict], wanted: str) -> str:
     """What the looks at the dev set are judged by: what is `wanted` if any look measured it, otherwise the loss.
 
-    Dev BLEU and ROUGE-L are missing in a restore task, where no dev sentences are translated, and where their library is missing. If it is
-    missing on one of several machines that a phase runs on, the looks made there rank last: their judge is not changed, since the
-    checkpoint that is best by the other one may be gone.
+    Dev BLEU and ROUGE-L are missing in a restore task, where no dev sentences are translated, and where their library is missing. A phase
+    may run on several machines of which one lacks the library. The looks made there rank last. Their judge stays, since the checkpoint that
+    is best by the other one may be gone.
     """
     return wanted if any(wanted in look for look in looks_of(history)) else "eval_loss"
 
@@ -266,9 +266,9 @@ class Deadline:
     """Whether it is time to stop: SIGTERM or Ctrl-C has come, or the job's time is nearly over.
 
     The end is Slurm's, where it tells (SLURM_JOB_END_TIME, or squeue, which `launching` asks), else `minutes` after the start of the
-    process; 0 is no limit. What is kept in reserve is at least two minutes (or a tenth of `minutes`, if that is
-    less) and three times the longest that an update with its checkpoint, or a look at the dev set, has
-    taken so far. Use it as a context: the signals have their usual effect again after it, and so has a second Ctrl-C.
+    process; 0 is no limit. Two minutes are kept in reserve, or a tenth of `minutes` if that is less. Three times the longest that an update
+    with its checkpoint, or a look at the dev set, has taken so far are kept if that is more. Use it as a context: the signals have their
+    usual effect again after it, and so has a second Ctrl-C.
     """
 
     def __init__(self, minutes: float = 0):

@@ -1,7 +1,7 @@
 """generating: how a text is learnt to be written at once, by CTC and by SGA, in the loop that all training shares.
 
-What a phase needs besides the loop of `loop`: the rows whose targets have room (`WithRoom`), a generator made of a backbone
-(`open_generator`), its loss in training and on the dev set, and texts of the dev sentences. The network itself is `models.prompts`.
+A phase needs this besides `loop`: the rows whose targets have room (`WithRoom`), a generator made of a backbone (`open_generator`), its
+loss in training and on the dev set, and texts of the dev sentences. The network itself is `models.prompts`.
 
 A phase's label smoothing has no part in this: CTC's loss has none, and mask-predict has its own (`sga.label_smoothing`). A phase's dropout
 is that of the encoder, frozen or not.
@@ -83,7 +83,7 @@ def rows_with_room(rows: Iterable[Row], codec: Codec, settings: SGA, longest: in
 def room_finder(codec: Codec, settings: SGA, longest: int) -> Callable[[Row, Counter[str]], Row | None]:
     """What makes of a row the source and its target alone; None if it has no room, which is counted (`none_left_out`).
 
-    A target loses what frames a text in its family, and, where CTC is to write it, the blank, if that is a piece that texts may have.
+    A target loses what frames a text in its family. Where CTC is to write it, it loses the blank as well, which texts may have.
     `longest` is the most pieces that a target may have with mask-predict; CTC's have room by the length of their source.
     """
     frame = {getattr(codec.tokenizer, f"{part}_token_id") for part in codec.row if part not in ("text", "tag")}
@@ -251,8 +251,8 @@ def positions_guessed(settings: SGA, source: int, target: int, drafts: int = 1) 
 def positions_read(settings: SGA, rows: list[Row]) -> int:
     """The size of a part for the memory that it takes, padding included: what all units read, and what stands before that.
 
-    A position is read twice, as a state and as a key with its value. Before those of a unit stand the keys and values of its prompt, and of
-    the guide in the units that write, so many short rows take more memory than a few long ones with as many positions.
+    A position is read twice, as a state and as a key with its value. Before those of a unit stand the keys and values of its prompt, and in
+    the units that write those of the guide. So many short rows take more memory than a few long ones with as many positions.
     """
     source, target = (max(len(row[side]) for row in rows) for side in (0, 1))
     units = 2 + (settings.drafts if settings.denoising else 0)

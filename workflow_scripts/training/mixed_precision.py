@@ -1,8 +1,8 @@
 """mixed_precision: updates in bfloat16 of weights that are kept in float32.
 
-PyTorch's autocast casts each weight and each state where a product needs it, over a thousand copies in an update of a large model, and
-keeps normalisations and residuals in float32. On a GPU the weights of a layer are copied all at once here, and whatever is computed with
-the copies is in bfloat16, as in Megatron's training; docs/performance.md says what that saves. On a CPU PyTorch sums gradients of
+PyTorch's autocast casts each weight and each state where a product needs it: over a thousand copies in an update of a large model. It
+keeps normalisations and residuals in float32. On a GPU the weights of a layer are copied all at once here. Whatever is computed with the
+copies is in bfloat16, as in Megatron's training; docs/performance.md says what that saves. On a CPU PyTorch sums gradients of
 embeddings and normalisations in bfloat16, where a sum of equal numbers stops growing at 256 of them. So autocast is used there, unless
 neither is learnt, as with an adapter: then most weights are copied once for all updates.
 """

@@ -2,7 +2,7 @@
 
 Batches of sentences of similar length have hundreds of shapes. A GPU's libraries plan anew for each of them, a compiled network or a CUDA
 graph fits one shape, and the attention of short rows is too small a piece of work. In a packed row no sentence sees another: the masks are
-made of the sentences' numbers, positions begin anew with each sentence, and losses and gradients are those of the sentences by themselves.
+made of the sentences' numbers, and positions begin anew with each sentence. Losses and gradients are those of the sentences by themselves.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -311,7 +311,7 @@ class Batches(Made[list[Row]]):
         """The rows' numbers in each batch of an epoch. Raises `InputError` for a row that is longer than a batch.
 
         An epoch's rows are shuffled, sorted by length within pools of some hundred batches, cut into
-        batches and shuffled again, so that little is padded and the order stays random.
+        batches and shuffled again. So little is padded, and the order stays random.
         """
         if self._cut[0] != number:
             rng, tokens = np.random.default_rng([self._seed, number]), self._tokens

@@ -2,7 +2,7 @@
 
 Spans of a line's pieces are taken out, and a sentinel stands in the place of each; the decoder writes each sentinel with its span (Raffel
 et al. 2020, section 3.1.4; the settings are those of mT5, Xue et al. 2021). Lengths of spans, and of what is left between them, are drawn
-uniformly among all ways to divide so many pieces, as in T5's code, and a row ends with a span. mBART's noise, one mask a span and sentences
+uniformly among all ways to divide so many pieces, as in T5's code. A row ends with a span. mBART's noise, one mask a span and sentences
 permuted, is another one (`denoising`).
 """
 

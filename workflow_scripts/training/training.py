@@ -60,8 +60,8 @@ def restore(
     `languages` are those of the text. In that of `documents`, `</s>` stands between sentences.
     `phase` is what `job.choice` calls the phase. `templates` says how a decoder is asked, one JSON value of `Templates`.
 
-    Raises `Stopped` when it ended before its last update, `InputError` when the input is bad, the folder of
-    checkpoints is in use, the attempt would only repeat the one before, or training has diverged.
+    Raises `Stopped` when it ended before its last update. Raises `InputError` for bad input, a folder of checkpoints that is in use, an
+    attempt that would only repeat the one before, and training that has diverged.
     """
     job, settings = _with_choice(job, settings, phase)
 

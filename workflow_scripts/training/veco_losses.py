@@ -7,9 +7,9 @@ For a pair (x, y) of which some pieces are masked, x̂ and ŷ:
     TLM         −log P(x̄, ȳ | x̂ ‖ ŷ)                       the encoder, on both as one row; for translations only
 
 x̄ and ȳ are the masked pieces, the same for all losses. Each is guessed at its own position, not at the one before. x and y go
-through the encoder together as rows of one batch, and through the decoder as well; scores are made of masked positions alone. The loss
-of an update is the mean over all guesses of all its losses. Where text and translations alternate it is multiplied by the share of the
-losses that it has, of VECO's three two for monolingual text, so that every loss counts alike in all updates; else it is in nats per piece.
+through the encoder together as rows of one batch, and through the decoder as well. Scores are made of masked positions alone. The loss
+of an update is the mean over all guesses of all its losses, in nats per piece. Where text and translations alternate, it is multiplied by
+the share of the losses that the update has: monolingual text has two of VECO's three. So every loss counts alike in all updates.
 """
 
 import math

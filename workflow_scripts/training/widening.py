@@ -3,7 +3,7 @@
 A bottleneck adapter (Houlsby et al. 2019) is a narrow feed-forward module, x → W₂ f(W₁ x), of `width` units. Bapna and Firat (2019) put
 one behind each layer. Here it stands *beside* the feed-forward module and is added to what that writes (He et al. 2022, parallel adapter).
 The two together are a feed-forward module with `width` units more. So a model with these adapters is one of its family with another
-setting, and whatever reads the family reads it; one behind each layer would have no place in any family.
+setting, and whatever reads the family reads it. An adapter behind each layer would have no place in any family.
 
 The function f is the model's own. W₁ is drawn at random and W₂ begins as zero, so that training begins with the model as it was.
 """
