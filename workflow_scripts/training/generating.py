@@ -15,11 +15,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from transformers import AutoConfig
 
 from workflow_scripts.device import pick_device, pick_precision, reading_in
-from workflow_scripts.models.batches import Row, by_length
+from workflow_scripts.models.batches import Row, by_length, padded
 from workflow_scripts.models.ctc import fits
 from workflow_scripts.models.networks import load_network
 from workflow_scripts.models.prompt_files import make_generator
@@ -156,15 +157,9 @@ def backbone_name(start: Path) -> str:
 
 def collate_sources(rows: list[Row], pad: int) -> dict[str, torch.Tensor]:
     """A batch of tensors: ids and mask of the sources, targets (−100 where padded). The Trainer takes `labels` away, and counts them."""
-    padded = torch.nn.utils.rnn.pad_sequence
-    sources, targets = ([torch.tensor(row[side], dtype=torch.long) for row in rows] for side in (0, 1))
-    labels = padded(targets, batch_first=True, padding_value=-100)
-    return {
-        "input_ids": padded(sources, batch_first=True, padding_value=pad),
-        "attention_mask": padded([torch.ones_like(source) for source in sources], batch_first=True, padding_value=0),
-        "targets": labels,
-        "labels": labels,
-    }
+    (ids, seen), (labels, _) = (padded([np.asarray(row[side]) for row in rows], fill) for side, fill in ((0, pad), (1, -100)))
+    batch = {"input_ids": ids, "attention_mask": seen.astype(np.int64), "targets": labels, "labels": labels}
+    return {name: torch.from_numpy(numbers) for name, numbers in batch.items()}
 
 
 def summed(outputs: dict[str, torch.Tensor], labels: torch.Tensor, num_items_in_batch: torch.Tensor | int | None = None) -> torch.Tensor:
