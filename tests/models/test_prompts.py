@@ -5,6 +5,7 @@ import torch
 from tiny_models import small_encoder, small_model
 from transformers import AutoModelForMaskedLM, XLMRobertaConfig
 
+from workflow_scripts.models import refining
 from workflow_scripts.models.networks import load_network
 from workflow_scripts.models.prompt_files import make_generator
 from workflow_scripts.models.prompts import Generator
@@ -120,7 +121,7 @@ def test_as_many_weights_are_trained_as_were_published(size, denoising, wanted):
     }
     shape = XLMRobertaConfig(vocab_size=250_002, max_position_embeddings=514, type_vocab_size=1, **shapes[size])
     with torch.device("meta"):
-        generator = Generator(AutoModelForMaskedLM.from_config(shape), SGA(denoising=denoising), 0, 0)
+        generator = Generator(AutoModelForMaskedLM.from_config(shape), SGA(denoising=denoising), 0, 0, refining.losses)
     assert sum(weight.numel() for weight in generator.trained().values()) == wanted
 
 

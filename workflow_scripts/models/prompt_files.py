@@ -33,7 +33,7 @@ def make_generator(encoder: Any, codec: Codec, settings: SGA, frozen: bool = Tru
     """
     check_encoder(encoder.config, codec, settings, where)
     blank = codec.tokenizer.get_vocab()[settings.blank]
-    return Generator(encoder, settings, blank, codec.tokenizer.mask_token_id, frozen, length_width, losses)
+    return Generator(encoder, settings, blank, codec.tokenizer.mask_token_id, losses, frozen, length_width)
 
 
 def read_prompts(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:

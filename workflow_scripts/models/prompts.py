@@ -97,9 +97,9 @@ class Generator(nn.Module):
         settings: SGA,
         blank: int,
         mask: int,
+        losses: Callable[..., dict[str, torch.Tensor]],
         frozen: bool = True,
         length_width: int = 1,
-        losses: Callable[..., dict[str, torch.Tensor]] | None = None,
     ):
         """`encoder` is a masked language model of transformers; `blank` and `mask` are ids of pieces. A class of lengths has `length_width`
         lengths. Prompts are drawn from PyTorch's generator (Xavier). `losses` are what it learns by (`refining.losses`)."""
@@ -234,8 +234,6 @@ class Generator(nn.Module):
         self, input_ids: torch.Tensor, attention_mask: torch.Tensor, targets: torch.Tensor, random: torch.Generator | None = None
     ) -> dict[str, torch.Tensor]:
         """The summed losses of a batch, each in nats; see `refining.losses`."""
-        if self.losses is None:
-            raise ValueError("a generator that learns is made with its losses, as `prompt_files.make_generator` does")
         return self.losses(self, input_ids, attention_mask, targets, random)
 
     def output_layer(self) -> tuple[torch.Tensor, torch.Tensor]:
