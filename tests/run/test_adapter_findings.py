@@ -48,10 +48,11 @@ def test_what_does_not_fit_the_model_is_wrong(chosen, said, tmp_path):
     assert verdict == "WRONG" and said in found
 
 
-def test_a_published_model_is_looked_at_where_it_is_there(tmp_path):
+@pytest.mark.parametrize(("family", "trained"), [("mbart", "2,304"), ("umt5", "5,376")])
+def test_a_published_model_is_looked_at_where_it_is_there(tmp_path, family, trained):
     raw = changed(WHERE, {"kind": "lora", "rank": 2})
-    raw["backbones"]["bible"] = {"kind": "hub", "model": str(small_model(tmp_path))}
-    assert looked_at(raw) == [("ok", "lora trains 2,304 weights of bible")]
+    raw["backbones"]["bible"] = {"kind": "hub", "model": str(small_model(tmp_path, family))}
+    assert looked_at(raw) == [("ok", f"lora trains {trained} weights of bible")]
 
 
 def test_of_a_model_in_another_form_nothing_is_said_before_it_is_there(tmp_path):

@@ -74,8 +74,7 @@ def load_network(
         raise InputError(f"{folder}: transformers has no head for {head} on models of type {config.model_type}; take another model")
     config.dtype = torch.float32  # a folder in half precision says so
     if from_scratch:
-        # transformers' Auto classes cannot be called
-        network = getattr(kind, "from_config", kind)(config)
+        network = new_network(kind, config)
         share_embeddings(network, {name for name, _ in network.named_parameters() if ".embed_tokens." in name})
     else:
         network = read_weights(kind, folder, new_head=new_head, config=config, dtype=torch.float32)
@@ -130,6 +129,11 @@ def class_of(family: Family, head: str) -> Any:
         return named()
     module, _, name = named.rpartition(".")
     return getattr(importlib.import_module(f"{__package__}.{module}" if module else "transformers"), name)
+
+
+def new_network(kind: Any, config: Any) -> Any:
+    """A network of a class of transformers with random weights; its Auto classes cannot be called."""
+    return getattr(kind, "from_config", kind)(config)
 
 
 def read_weights(

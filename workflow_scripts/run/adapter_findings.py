@@ -49,7 +49,7 @@ def network_of(backbone: BackbonePlan) -> Any | None:
     import torch
     from transformers import AutoConfig
 
-    from workflow_scripts.models.networks import class_of
+    from workflow_scripts.models.networks import class_of, new_network
 
     if any(link.settings.kind == "converted" for link in backbone.chain):
         return None
@@ -59,7 +59,7 @@ def network_of(backbone: BackbonePlan) -> Any | None:
             if (small := origin.made_here) and (maker := registry.entry("family", origin.family or DEFAULT_FAMILY).maker):
                 return maker.network(small, small.vocabulary)
             if folder := folder_of(origin):
-                return class_of(family_of(folder), "text").from_config(AutoConfig.from_pretrained(folder))
+                return new_network(class_of(family_of(folder), "text"), AutoConfig.from_pretrained(folder))
     except InputError:
         pass  # preflight says elsewhere what is wrong with the model
     return None
