@@ -189,7 +189,7 @@ def piece_losses(
     return torch.cat(losses)
 
 
-def ctc_loss(found: Emissions, positions: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+def ctc_loss(emitted: Emissions, positions: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
     """Minus the log-probability of each row's labels, in nats (rows).
 
     `positions` (rows) is how many positions each row has. A row whose labels do not fit costs infinity, so that it cannot go unnoticed;
@@ -198,8 +198,8 @@ def ctc_loss(found: Emissions, positions: torch.Tensor, labels: torch.Tensor) ->
     lengths = (labels >= 0).sum(dim=1)
     # PyTorch has no CTC in half precision; its fast CUDA version is not exact for long targets, and is not chosen for int64
     loss = F.ctc_loss(
-        found.log_probabilities.transpose(0, 1),
-        found.classes,
+        emitted.log_probabilities.transpose(0, 1),
+        emitted.classes,
         positions,
         lengths,
         blank=0,

@@ -96,21 +96,21 @@ def by_batch(
 
         @without_gradients
         def write(rows: list[list[int]], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
-            found: list[list[Hypothesis]] = [[] for _ in rows]
+            hypotheses: list[list[Hypothesis]] = [[] for _ in rows]
             begin: dict[str, Any] = codec.generate_arguments(languages[1])
             if codec.form.causal:
                 begin |= {"eos_token_id": codec.ends(network)}
             for number, (chosen, batch) in enumerate(padded_batches(rows, settings.batch_tokens, codec, network.device)):
-                given = {**fixed, "language": languages[1], "batch": {**batch, **begin}, "rows": [rows[place] for place in chosen]}
-                given["draw"] = np.random.default_rng([seed, number])
-                torch.manual_seed(int(given["draw"].integers(2**63)))
+                values = {**fixed, "language": languages[1], "batch": {**batch, **begin}, "rows": [rows[place] for place in chosen]}
+                values["draw"] = np.random.default_rng([seed, number])
+                torch.manual_seed(int(values["draw"].integers(2**63)))
                 with without_penalties_of_its_own(network), behind_prompts(network, codec):
-                    made = list(function(**{each: given[each] for each in asked}))
-                if len(made) != len(chosen) or not all(isinstance(text, str) for text in made):
-                    raise InputError(f"engine {name!r} returned {len(made)} texts for {len(chosen)} sources; it returns a text for each")
-                for place, text in zip(chosen, made, strict=True):
-                    found[place] = [Hypothesis(float("nan"), text)]
-            return found
+                    texts = list(function(**{each: values[each] for each in asked}))
+                if len(texts) != len(chosen) or not all(isinstance(text, str) for text in texts):
+                    raise InputError(f"engine {name!r} returned {len(texts)} texts for {len(chosen)} sources; it returns a text for each")
+                for place, text in zip(chosen, texts, strict=True):
+                    hypotheses[place] = [Hypothesis(float("nan"), text)]
+            return hypotheses
 
         yield Translate(codec, longest_source(codec, network.config, settings), write)
 

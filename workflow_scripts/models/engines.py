@@ -58,60 +58,60 @@ def with_ctranslate2(model: Path, codec: Codec, threads: int, settings: Decoding
     config = AutoConfig.from_pretrained(model)
     longest = longest_text(config, settings)
     with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
-        known = convert(model, codec, Path(folder) / "model")
+        probed = convert(model, codec, Path(folder) / "model")
         # one thread per batch is faster than several threads on one batch; the weights are shared
         parallel = {"inter_threads": threads or torch.get_num_threads(), "intra_threads": 1} if device == "cpu" else {}
-        kind = ctranslate2.Generator if codec.form.causal else ctranslate2.Translator
+        opener = ctranslate2.Generator if codec.form.causal else ctranslate2.Translator
         try:
-            loaded = kind(str(Path(folder) / "model"), device=device, compute_type=compute_type, **parallel)
+            converted = opener(str(Path(folder) / "model"), device=device, compute_type=compute_type, **parallel)
         except ValueError as error:
             raise InputError(f"decoding.compute_type {compute_type} on {device}: {error}; set it to auto") from None
-        searched = {
+        search = {
             "beam_size": settings.beam_size,
             "length_penalty": settings.length_penalty,
             "max_batch_size": settings.batch_tokens,
             "batch_type": "tokens",
             "suppress_sequences": [[piece] for piece in made_up_pieces(codec)] or None,
         }
-        if known:
-            check_converted(loaded, known, model, compute_type)
-            lengths: dict[str, Any] = {"min_length": settings.min_length, "max_length": longest, "end_token": known.ends}
-            write = partial(continued_by, loaded, codec, searched | lengths)
+        if probed:
+            check_converted(converted, probed, model, compute_type)
+            lengths: dict[str, Any] = {"min_length": settings.min_length, "max_length": longest, "end_token": probed.ends}
+            write = partial(continued_by, converted, codec, search | lengths)
         else:
             lengths = {"min_decoding_length": settings.min_length, "max_decoding_length": longest}
-            write = partial(translated_by, loaded, codec, searched | lengths)
+            write = partial(translated_by, converted, codec, search | lengths)
         yield Translate(codec, longest_source(codec, config, settings), write)
 
 
 def translated_by(
-    loaded: Any, codec: Codec, searched: dict[str, Any], rows: list[list[int]], languages: tuple[str, str], n_best: int
+    converted: Any, codec: Codec, search: dict[str, Any], rows: list[list[int]], languages: tuple[str, str], n_best: int
 ) -> list[list[Hypothesis]]:
     """What a converted encoder-decoder writes of the rows that its encoder reads."""
     tokenizer = codec.tokenizer
     # a decoder that starts with another piece than a tag knows its language by its finetuning alone
     tag = [] if codec.form.starts_with else [tokenizer.convert_ids_to_tokens(codec.tag(languages[1]))]
-    results = loaded.translate_batch(
+    results = converted.translate_batch(
         [tokenizer.convert_ids_to_tokens(row) for row in rows],
         target_prefix=[tag] * len(rows),
         max_input_length=0,  # the rows are as long as the model allows; by default all are cut to 1,024 pieces
         num_hypotheses=n_best,
         return_scores=n_best > 1,
-        **searched,
+        **search,
     )
     return _ranked(codec, [[tokenizer.convert_tokens_to_ids(one) for one in each.hypotheses] for each in results], results)
 
 
 def continued_by(
-    loaded: Any, codec: Codec, searched: dict[str, Any], rows: list[list[int]], languages: tuple[str, str], n_best: int
+    converted: Any, codec: Codec, search: dict[str, Any], rows: list[list[int]], languages: tuple[str, str], n_best: int
 ) -> list[list[Hypothesis]]:
     """What a converted decoder writes behind these prompts, up to the end of a line."""
-    results = loaded.generate_batch(
+    results = converted.generate_batch(
         [codec.tokenizer.convert_ids_to_tokens(row) for row in rows],
         return_end_token=True,  # a piece with a line break may begin with the last of the answer
         include_prompt_in_result=False,
         num_hypotheses=n_best,
         return_scores=n_best > 1,
-        **searched,
+        **search,
     )
     return _ranked(codec, [each.sequences_ids for each in results], results)
 
@@ -145,7 +145,7 @@ def probe(network: Any, codec: Codec) -> Probe:
     return Probe(pieces, network(torch.tensor([ids])).logits[0].float().log_softmax(-1), codec.ends(network))
 
 
-def check_converted(loaded: Any, known: Probe, model: Path, compute_type: str) -> None:
+def check_converted(converted: Any, probed: Probe, model: Path, compute_type: str) -> None:
     """Compare a converted decoder with the network that it was made of.
 
     CTranslate2 converts some decoders without an error and not quite right, and whole numbers are too coarse for some. Raises `InputError`
@@ -154,10 +154,10 @@ def check_converted(loaded: Any, known: Probe, model: Path, compute_type: str) -
     import numpy as np
     from ctranslate2 import DataType, Device
 
-    found = loaded.forward_batch([known.pieces], return_log_probs=True).to(DataType.float32).to_device(Device.cpu)
+    logarithms = converted.forward_batch([probed.pieces], return_log_probs=True).to(DataType.float32).to_device(Device.cpu)
     # of pieces that nobody would write the precision does not matter
-    likely = known.logarithms > math.log(1e-4)
-    differs = torch.from_numpy(np.array(found))[0, :, : known.logarithms.shape[1]] - known.logarithms
+    likely = probed.logarithms > math.log(1e-4)
+    differs = torch.from_numpy(np.array(logarithms))[0, :, : probed.logarithms.shape[1]] - probed.logarithms
     if (worst := float(differs.abs()[likely].max())) > CLOSE:
         if compute_type.startswith("int"):
             raise InputError(

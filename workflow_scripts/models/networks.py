@@ -235,20 +235,20 @@ def keep_rows(network: Any, kept: list[int]) -> None:
     Modules stay what they are, as some scale what they look up (Gemma, mBART). Settings with the number of pieces follow.
     """
     before, number = network.get_input_embeddings().weight.shape[0], torch.tensor(kept, device=network.device)
-    made: dict[int, torch.Tensor] = {}
+    shorter: dict[int, torch.Tensor] = {}
     tables = [table for table in _tables(network) if table.weight.shape[0] == before]
     for table in tables:
         old = table.weight
-        made[id(old)] = torch.nn.Parameter(old.detach()[number].clone(), requires_grad=old.requires_grad)
+        shorter[id(old)] = torch.nn.Parameter(old.detach()[number].clone(), requires_grad=old.requires_grad)
     body = {id(each) for each in (*network.base_model.parameters(), *network.base_model.buffers())}
     for weight in (*network.parameters(), *network.buffers()):
         # the biases of a head, some of which have two names; mBART's is a row
-        if id(weight) not in body and id(weight) not in made and weight.shape in ((before,), (1, before)):
+        if id(weight) not in body and id(weight) not in shorter and weight.shape in ((before,), (1, before)):
             some = weight.detach()[..., number].clone()
-            made[id(weight)] = torch.nn.Parameter(some, weight.requires_grad) if isinstance(weight, torch.nn.Parameter) else some
+            shorter[id(weight)] = torch.nn.Parameter(some, weight.requires_grad) if isinstance(weight, torch.nn.Parameter) else some
     for module in network.modules():
         for held in (module._parameters, module._buffers):
-            held.update({name: made[id(weight)] for name, weight in held.items() if id(weight) in made})
+            held.update({name: shorter[id(weight)] for name, weight in held.items() if id(weight) in shorter})
         if getattr(module, "vocab_size", None) == before:
             module.vocab_size = len(kept)
     for table in tables:
@@ -267,7 +267,7 @@ def _tables(network: Any) -> list[Any]:
     """The modules with a row for each piece: embeddings and output layer, also those of a part, each once."""
     from transformers import PreTrainedModel
 
-    found: dict[int, Any] = {}
+    tables: dict[int, Any] = {}
     for part in network.modules():
         for ask in ("get_input_embeddings", "get_output_embeddings") if isinstance(part, PreTrainedModel) else ():
             try:
@@ -275,8 +275,8 @@ def _tables(network: Any) -> list[Any]:
             except (AttributeError, NotImplementedError):  # of a part that reads no pieces
                 continue
             if isinstance(getattr(table, "weight", None), torch.Tensor):
-                found[id(table)] = table
-    return [*found.values()]
+                tables[id(table)] = table
+    return [*tables.values()]
 
 
 def configs_of(config: Any) -> list[Any]:

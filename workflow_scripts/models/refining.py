@@ -215,7 +215,7 @@ def write(
     most = most if model.settings.denoising else 0
     guesses = alignment_iterations or model.settings.alignment_iterations
     layer = cast_layer(*model.output_layer())
-    found: list[Written] = [Written([], 0)] * len(rows)
+    written: list[Written] = [Written([], 0)] * len(rows)
     for batch in by_length([model.settings.upsampling * len(row) for row in rows], tokens):
         sources = [torch.tensor(rows[i]) for i in batch]
         ids = torch.nn.utils.rnn.pad_sequence(sources, batch_first=True, padding_value=pad).to(model.device)
@@ -230,8 +230,8 @@ def write(
             ]
         for places, texts in parts:
             for place, text in zip(places, texts, strict=True):
-                found[place] = text._replace(ids=text.ids[:longest]) if longest else text
-    return found
+                written[place] = text._replace(ids=text.ids[:longest]) if longest else text
+    return written
 
 
 def by_ctc(model: Generator, layer: Layer, ids: torch.Tensor, guide: Guide, most: int) -> list[Written]:

@@ -59,30 +59,30 @@ def matrices_of(layer: Any, config: Any) -> dict[str, Any]:
     size = getattr(config, "head_dim", None) or width // heads
     queries, keys = heads * size, (getattr(config, "num_key_value_heads", None) or heads) * size
     linear = {name: module.weight for name, module in layer.named_modules() if isinstance(module, Linear)}
-    found: dict[str, Any] = {}
+    matrices: dict[str, Any] = {}
     for name, weight in linear.items():
         last, whole, (rows, columns) = name.split(".")[-1].lower(), name.lower(), weight.shape
         attention = any(part.startswith(("att", "self_att")) for part in whole.split("."))
         if last.startswith("pos"):
             continue  # of positions, in some DeBERTas
         if attention and rows == queries + 2 * keys and columns == width:
-            found |= dict(zip("QKV", weight.split([queries, keys, keys]), strict=True))
+            matrices |= dict(zip("QKV", weight.split([queries, keys, keys]), strict=True))
         elif attention and last[0] in "qkv" and columns == width:
-            found[last[0].upper()] = weight
+            matrices[last[0].upper()] = weight
         elif attention:
-            found["Out"] = weight
+            matrices["Out"] = weight
         elif rows == width:
-            found["FC2"] = weight
+            matrices["FC2"] = weight
         elif columns == width and _is_twice(rows, linear.values(), width):
-            found |= dict(zip(("Gate", "FC1"), weight.chunk(2), strict=True))
+            matrices |= dict(zip(("Gate", "FC1"), weight.chunk(2), strict=True))
         elif columns == width:
-            found["Gate" if "gate" in last else "FC1"] = weight
-    order = [name for name in ("K", "Q", "V", "Out", "Gate", "FC1", "FC2") if name in found]
-    if missing := [name for name in ("K", "Q", "V", "Out", "FC1", "FC2") if name not in found]:
+            matrices["Gate" if "gate" in last else "FC1"] = weight
+    order = [name for name in ("K", "Q", "V", "Out", "Gate", "FC1", "FC2") if name in matrices]
+    if missing := [name for name in ("K", "Q", "V", "Out", "FC1", "FC2") if name not in matrices]:
         raise InputError(
             f"{type(layer).__name__}: its matrix {missing[0]} is not found among {', '.join(linear)}; a plugin can bring its family"
         )
-    return {name: found[name] for name in order}
+    return {name: matrices[name] for name in order}
 
 
 def _is_twice(rows: int, weights: Any, width: int) -> bool:

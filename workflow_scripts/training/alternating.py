@@ -47,9 +47,9 @@ def alternating(block: Pretraining, train_text: Text, dev_text: Text, seed: int,
 
 def passages(text: Text, number: int) -> Text:
     """Passages of so many sentences, by the language of the first sentence of all; the last one of a corpus may be shorter."""
-    found: dict[str, list[str]] = {}
+    by_language: dict[str, list[str]] = {}
     for one in text.bitext:
         for code, sides in zip(one.sides, (list(one.sides.values()), list(one.sides.values())[::-1]), strict=True):
             turns = [sides[place % 2][place] for place in range(one.pairs)]
-            found.setdefault(code, []).extend(" ".join(turns[at : at + number]) for at in range(0, len(turns), number))
-    return Text(found)
+            by_language.setdefault(code, []).extend(" ".join(turns[at : at + number]) for at in range(0, len(turns), number))
+    return Text(by_language)

@@ -123,10 +123,10 @@ def _parts(network: nn.Module) -> Iterator[tuple[list[nn.Module], Tensors]]:
                 if tensor is not None and tensor.is_floating_point() and tensor.ndim:
                     tensors.setdefault(id(tensor), (tensor, []))[1].append((held, name))
                     part_of[id(tensor)] = part if part_of.get(id(tensor), part) is part else network
-    found: dict[nn.Module, Tensors] = defaultdict(dict)
+    parts: dict[nn.Module, Tensors] = defaultdict(dict)
     for key, part in part_of.items():
-        found[part][key] = tensors[key]
-    for part, some in found.items():
+        parts[part][key] = tensors[key]
+    for part, some in parts.items():
         yield [part] if part is network else [part, *part.children()], some
 
 

@@ -88,11 +88,11 @@ class PackedBatches(Batches):
                 )
             order = rng.permutation(len(sides[0]))
             pool = max(1, int(100 * self._tokens / np.maximum(*sides).mean()))
-            made: list[list[int]] = []
+            packed_rows: list[list[int]] = []
             for start in range(0, len(order), pool):
                 part = order[start : start + pool]
-                made += [part[chosen].tolist() for chosen in fitted(sides[0][part], sides[1][part], self.length)]
-            shuffled = [made[place] for place in rng.permutation(len(made))]
+                packed_rows += [part[chosen].tolist() for chosen in fitted(sides[0][part], sides[1][part], self.length)]
+            shuffled = [packed_rows[place] for place in rng.permutation(len(packed_rows))]
             updates = [shuffled[start : start + self.rows] for start in range(0, len(shuffled), self.rows)]
             updates[-1] += [[]] * (self.rows - len(updates[-1]))
             self._cut = number, updates

@@ -271,18 +271,18 @@ def pretrain(
         lines = [line for code, text in train.lines.items() for line in (*dev.lines[code], *text)]
         start = make_start([*lines, *(line for one in train.bitext for side in one.sides.values() for line in side)], folder)
         used = objective_for(objective, family_of(start))
-        wanted: Objective = registry.entry("objective", used)
-        if wanted.reads == "pairs" and not texts.bitext:
+        entry: Objective = registry.entry("objective", used)
+        if entry.reads == "pairs" and not texts.bitext:
             raise InputError(f"backbone: objective {used} needs parallel text; name corpora in `{where}.bitext`")
-        if wanted.reads == "lines":
+        if entry.reads == "lines":
             train, dev = merged(train), merged(dev, block.dev_lines)
         sentences = {code: len(text) + len(dev.lines[code]) for code, text in train.lines.items()}
         pairs = {"pairs": {one.name: one.pairs for one in train.bitext}} if texts.bitext else {}
-        material = wanted.prepare(block, train, dev, job.seed, folder / "text")
+        material = entry.prepare(block, train, dev, job.seed, folder / "text")
         del lines, train, dev  # the text is in files now, and training has better use of the memory
         job = job._replace(start=start, report=folder / "training.json")
-        method = of_plugin(wanted, material.method() if material.method else Method())
-        room = Room.of(block.training, leave_out=wanted.leaves_out)
+        method = of_plugin(entry, material.method() if material.method else Method())
+        room = Room.of(block.training, leave_out=entry.leaves_out)
         train_phase(job, block.training, material.text, material.read, room, method, languages=texts.languages)
         if not is_first_process():
             return {}

@@ -324,11 +324,11 @@ class Batches(Made[list[Row]]):
                 )
             order = rng.permutation(len(lengths))
             pool = max(1, int(100 * tokens / lengths.mean()))
-            found: list[np.ndarray] = []
+            batches: list[np.ndarray] = []
             for start in range(0, len(order), pool):
                 part = order[start : start + pool]
-                found += [part[chosen] for chosen in by_length(lengths[part].tolist(), tokens)]
-            self._cut = number, [found[place] for place in rng.permutation(len(found))]
+                batches += [part[chosen] for chosen in by_length(lengths[part].tolist(), tokens)]
+            self._cut = number, [batches[place] for place in rng.permutation(len(batches))]
         return self._cut[1]
 
     def targets(self) -> float:

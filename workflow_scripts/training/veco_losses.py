@@ -77,24 +77,24 @@ def collate(batch: Batch, pad: int, start: int, veco: Veco) -> dict[str, Any]:
             then.append((number, row[at:], labels[at:]))
     segments = [*first, *then]
     ids, seen, labels_of = _padded([segment[1:] for segment in segments], pad)
-    made: dict[str, Any] = {"ids": ids, "seen": seen}
+    tensors: dict[str, Any] = {"ids": ids, "seen": seen}
     guessed: dict[str, Tensor] = {}
     if veco.is_mlm and not batch.cross_alone:
-        made["is_mlm_places"], guessed["is_mlm"] = _guessed(labels_of)
+        tensors["is_mlm_places"], guessed["is_mlm"] = _guessed(labels_of)
     if veco.cs_mlm and then:
         # of a segment's number, that of the other one of its pair
         partner = {number: len(first) + place for place, (number, *_) in enumerate(then)}
-        made["decoder_segments"] = torch.tensor([*partner, *partner.values()])
-        made["memory_segments"] = torch.tensor([*partner.values(), *partner])
-        made["cs_mlm_places"], guessed["cs_mlm"] = _guessed(labels_of[made["decoder_segments"]])
+        tensors["decoder_segments"] = torch.tensor([*partner, *partner.values()])
+        tensors["memory_segments"] = torch.tensor([*partner.values(), *partner])
+        tensors["cs_mlm_places"], guessed["cs_mlm"] = _guessed(labels_of[tensors["decoder_segments"]])
     if veco.tlm and batch.parallel and then and not batch.cross_alone:
         joined = [(torch.cat([first[number][1], row]), torch.cat([first[number][2], labels])) for number, row, labels in then]
-        made["joined_ids"], made["joined_seen"], joined_labels = _padded(joined, pad)
+        tensors["joined_ids"], tensors["joined_seen"], joined_labels = _padded(joined, pad)
         counted = [torch.cat([torch.arange(len(side)) for side in (first[number][1], row)]) + pad + 1 for number, row, _ in then]
-        made["joined_counted"] = pad_sequence(counted, batch_first=True, padding_value=pad)
-        made["tlm_places"], guessed["tlm"] = _guessed(joined_labels)
+        tensors["joined_counted"] = pad_sequence(counted, batch_first=True, padding_value=pad)
+        tensors["tlm_places"], guessed["tlm"] = _guessed(joined_labels)
     labels = torch.cat([*guessed.values(), torch.empty(0, dtype=torch.long)])
-    return {**made, "labels": labels[None], "weight": torch.tensor(batch.weight)}
+    return {**tensors, "labels": labels[None], "weight": torch.tensor(batch.weight)}
 
 
 def share(update: Batch, start: int, veco: Veco) -> float:
