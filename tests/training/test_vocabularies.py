@@ -37,7 +37,7 @@ def decoded(text, model, engine="ctranslate2"):
 
 
 @pytest.mark.parametrize("family", ["cc25", "mbart50", "nllb", "m2m100", "bart"])
-def test_rows_without_a_piece_change_neither_training_nor_decoding(text, tmp_path, family):
+def test_rows_without_a_piece_do_not_change_training(text, tmp_path, family):
     start = small_model(tmp_path, family)
     padded = shutil.copytree(start, tmp_path / "padded")
     network = AutoModelForSeq2SeqLM.from_pretrained(start)
@@ -45,10 +45,7 @@ def test_rows_without_a_piece_change_neither_training_nor_decoding(text, tmp_pat
     network.resize_token_embeddings(rows + 1, pad_to_multiple_of=64)
     network.save_pretrained(padded)
     assert len(network.get_input_embeddings().weight) > rows
-    trained = [finetune(text, folder, tmp_path / f"out-{folder.name}", SETTINGS) for folder in (start, padded)]
-    assert_same(*trained)
-    plain, other = (decoded(text, tmp_path / f"out-{folder.name}/model") for folder in (start, padded))
-    assert len(plain) == 30 and sum(a == b for a, b in zip(plain, other, strict=True)) > 27
+    assert_same(*(finetune(text, folder, tmp_path / f"out-{folder.name}", SETTINGS) for folder in (start, padded)))
 
 
 @pytest.fixture(scope="module", params=["mbart", "nllb", "bart"])
