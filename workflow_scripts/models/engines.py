@@ -206,8 +206,8 @@ def convert(model: Path, codec: Codec, folder: Path) -> Probe | None:
 
     The converter takes the network and the vocabulary as they are here: weights are checked, and embeddings without a piece are left out
     (`networks.without_filler`). It counts on a piece for each id; where a tokenizer leaves an id out, one is made up that is never written
-    (`made_up_pieces`). Entries of its `config.json` are set here. One is the decoder's first token: `</s>`, or none where a family's decoder
-    starts with the tag, which the target prefix gives. Others are special tokens that a tokenizer lacks (mBART-50's has no start, a
+    (`made_up_pieces`). Entries of its `config.json` are set here. One is the decoder's first token: `</s>`, or none where the decoders of
+    a family start with the tag, which the target prefix gives. Others are special tokens that a tokenizer lacks (mBART-50's has no start, a
     byte-level one nothing unknown). They would leave a null that CTranslate2 cannot read.
     """
     from ctranslate2.converters import TransformersConverter
