@@ -128,7 +128,7 @@ def results(root, seeds=(1,), arms=ARMS, test="bootstrap", commit="abc123", hypo
     for each in (lexicon, lexicon.with_name("pieces")) if "released" in arms else (lexicon,):
         put(each / "mapping.json", MAPPING)
         put(each / "lexicon.json", {"directions": directions, "dictionary": None})
-    put(lexicon / "de-en.tsv", "datei\tfile\t1\t0.7000\ndatei\tfolder\t2\t0.1234\nfenster\twindow\t1\t0.6000\n")
+    put(lexicon / "de-en.tsv", "datei\tfile\t1\t0.7000\ndatei\tfolder\t2\t0.1234\ndatei\ttable\t3\t-0.0010\nfenster\twindow\t1\t0.6000\n")
     put(lexicon / "en-de.tsv", "file\tdatei\t1\t0.7000\n")
     put_representation(experiment / "backbone.representation", 23.25)
     put(experiment / "trivial/seed0/pages.scores.json", {"sentences": 3, "metrics": {"BLEU": {"value": 3.33, "signature": "b|s"}}})

@@ -6,7 +6,7 @@ import zstandard
 from invented import MAPPING, configuration, plain, put, report, results
 
 from workflow_scripts.report.__main__ import write_report
-from workflow_scripts.report.exhibits import noised_lines, rare_words, typical_ones
+from workflow_scripts.report.exhibits import AMONG, noised_lines, rare_words, typical_ones
 from workflow_scripts.stage import read_json
 from workflow_scripts.tasks.plan import Plans
 
@@ -15,6 +15,8 @@ def test_texts_carry_their_language_and_changes_are_marked(page):
     html = page[0]
     assert '<td lang="de" dir="auto">Öffnen Sie die Datei.' in html and '<td lang="en" dir="auto">Open the file.' in html
     assert "<mark>you</mark>" in html and "<mark>&lt;mask&gt;</mark>" in html and "<mark>cell</mark>" in html
+    assert f"evenly spaced in the first {AMONG} lines of each language" in plain(html)
+    assert "table 0.00" in plain(html)  # of a score just below zero
 
 
 def test_the_noise_of_the_published_code_stands_beside_the_papers(tmp_path):

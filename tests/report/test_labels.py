@@ -133,6 +133,7 @@ def test_the_page_has_every_part(tmp_path, seeds):
     assert page.count('<svg viewBox="') == 3 + 3 + 2
     text = unescape(page)
     assert "restoring the same words switched by a scrambled lexicon" in text and "given, en-de" in text and "haus, heim" in text
+    assert "among the 400 most frequent ones of the test text in English" in text
     assert "Accuracy in per cent" in text and "80.0" in text
     assert "somebody/mbart, revision c0ffee" in text and '<tr><th scope="row">x.tsv</th>' in text
 

@@ -63,7 +63,7 @@ def lexicon_examples(path: Path, among: int = FREQUENT, number: int = 20) -> lis
 def switched(study: Study) -> dict[str, Any]:
     """The data of the part "Switched sentences": how much was switched, and examples."""
     arms = {kind: ", ".join(names) for kind, names in noises(study).items()}
-    return {"counts": switched_counts(study), "examples": switched_examples(study), "arms": arms}
+    return {"counts": switched_counts(study), "examples": switched_examples(study), "arms": arms, "among": AMONG}
 
 
 def switched_counts(study: Study) -> list[dict[str, Any]]:
