@@ -26,7 +26,7 @@ RANDOM = "random weights"
 """What stands for a published model where an arm starts from none."""
 
 
-@dataclass
+@dataclass(kw_only=True)
 class Study:
     """One experiment: its part of the configuration, and the folders with its files."""
 
@@ -41,9 +41,9 @@ class Study:
     arms: dict[str, list[Phase]]
     seeds: list[int]
     testsets: list[str]
-    zero_shot: dict[str, str]
+    zero_shot: dict[str, str] = field(default_factory=dict)
     """Test sets of other experiments (`{other}@{testset}`), which the models translate as well, and their source language."""
-    lowercased: list[str]
+    lowercased: list[str] = field(default_factory=list)
     """Test sets whose corpus is lower-cased."""
     tested_on: dict[str, str]
     """Test set → what it reads: acquired data by their name under `data`, any other text by its files. The key "" is the text of the
@@ -52,13 +52,13 @@ class Study:
     tests: Path
     """The folder of the tests of significance: that of the run."""
     corpus: Path
-    lexicon: Path | None
+    lexicon: Path | None = None
     """The folder of the experiment's lexicon, or of the first one that a phase names; of a task with labels, that of all its dictionaries.
     None where no words are switched."""
     backbones: dict[str, str]
     """Of each arm, or model that is looked up: the backbone that it starts from."""
     noised: Path
-    other_lexicons: dict[str, Path]
+    other_lexicons: dict[str, Path] = field(default_factory=dict)
     """The other lexicons that phases name."""
     learnt_sources: list[str] = field(default_factory=list)
     """Of a translation: the languages that it is learnt from."""
@@ -239,12 +239,10 @@ def _of_labelled_text(results: Path, plan: Plan) -> Study:
         target=labelled.language_of_targets("train") if writes else labelled.language,
         languages=plan.trained_languages,
         testsets=list(labelled.test),
-        zero_shot={},
         lowercased=list(labelled.test) if labelled.lowercase else [],
         tested_on={testset: text_of(source if source.file else labelled.train, source) for testset, source in labelled.test.items()},
         corpus=under(results, paths.labelled_folder(plan.corpus)),
         lexicon=results / "lexicons" / plan.corpus if given else None,
-        other_lexicons={},
         labelled=None if writes else labelled,
         generated=labelled if writes else None,
         dictionaries={_called(used, pair, labelled.language): under(results, folder) for (used, pair), folder in given.items()},
@@ -259,12 +257,8 @@ def _of_aligned_text(results: Path, plan: Plan) -> Study:
         target=aligned.language,
         languages=plan.languages,
         testsets=list(aligned.test),
-        zero_shot={},
-        lowercased=[],
         tested_on={testset: text_of(source) for testset, source in aligned.test.items()},
         corpus=under(results, paths.aligned_folder(plan.corpus)),
-        lexicon=None,
-        other_lexicons={},
         labelled=aligned,
         **_of_any_text(results, plan),
     )
