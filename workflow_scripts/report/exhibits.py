@@ -147,7 +147,7 @@ def translations(study: Study, each: int = 5) -> dict[str, Any]:
     source, reference = study.test_files(testset)
     sources, references = parallel_lines(source, reference)
     hypotheses = {arm: parallel_lines(study.hypotheses(arm, testset), reference)[0] for arm in study.arms}
-    compared = next(iter([*study.methods, *reversed(study.arms)]))
+    compared = study.compared
     chrf = {
         arm: [sacrebleu.sentence_chrf(h, [r]).score for h, r in zip(hypotheses[arm], references, strict=True)]
         for arm in dict.fromkeys((study.baseline, compared))

@@ -42,13 +42,8 @@ def write_explorer(study: Study, made: jinja2.Environment, folder: Path) -> list
         names.append(f"{study.name}.{testset.replace('@', '-')}.html")
         data = json.dumps(shown["data"], ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")
         with atomic(folder / names[-1]) as file:
-            file.write(template.render(s=study, testset=testset, first=compared(study), **shown | {"data": Markup(data)}))
+            file.write(template.render(s=study, testset=testset, **shown | {"data": Markup(data)}))
     return names
-
-
-def compared(study: Study) -> str:
-    """The arm that is compared with the baseline first."""
-    return next(iter([*study.methods, *reversed(study.arms)]))
 
 
 def that_fit(rows: Iterable[list[Any]]) -> list[list[Any]]:
@@ -95,8 +90,7 @@ def sentences(study: Study, testset: str) -> dict[str, Any]:
 
     rows = that_fit(map(row, range(len(sources))))
     codes = [code for code, _ in study.sides(testset)]
-    first = compared(study)
-    pairs = [(first, study.baseline), (study.baseline, first)] if first != study.baseline else []
+    pairs = [(study.compared, study.baseline), (study.baseline, study.compared)] if study.compared != study.baseline else []
     return {
         "data": {"arms": list(study.arms), "rows": rows},
         "languages": codes,

@@ -240,8 +240,7 @@ def confusions(study: Study) -> list[dict[str, Any]]:
     """One confusion matrix per test set, of the compared arm with the first seed; none where answers are no labels."""
     if study.task.answers not in ("labels", "tags"):
         return []
-    arm = next(iter([*study.methods, *reversed(study.arms)]))
-    seed = study.seeds[0]
+    arm, seed = study.compared, study.seeds[0]
     return [
         {"testset": testset, "arm": arm, "seed": seed, "counts": found_scores(study, arm, testset)["confusion"]}
         for testset in study.testsets

@@ -156,6 +156,11 @@ class Study:
             if arm != self.baseline and any(phase.bridge and not phase.bridge.control_of for phase in phases)
         ]
 
+    @property
+    def compared(self) -> str:
+        """The arm that examples are chosen and shown for: the first method, or the last arm where there is none."""
+        return next(iter([*self.methods, *reversed(self.arms)]))
+
     def seed(self, arm: str, seed: int | None = None) -> Path:
         """The folder of an arm's run with `seed`, or with the first seed."""
         return self.run / arm / f"seed{self.seeds[0] if seed is None else seed}"
