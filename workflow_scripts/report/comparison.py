@@ -34,7 +34,7 @@ def scores(study: Study) -> dict[str, Any]:
         "measures": rows,
         "over_seeds": over_seeds,
         "pairs": ordered(study, over_seeds),
-        "covers": covers(study),
+        "covers": study.json(study.tests / "significance" / f"{study.testsets[0]}.json")["covers"],
         "warnings": [*all_alike(study), *not_above(study, rows, found)],
         "failures": failures(study),
         "cut": cut_sources(study),
@@ -125,30 +125,30 @@ def failures(study: Study) -> list[str]:
 def cut_sources(study: Study) -> list[str]:
     """Sentences on test sets of which some texts are longer than a model reads."""
     found: dict[str, list[str]] = {}
-    for testset, arm in itertools.product(study.tested, study.arms):
-        folder = study.seed(arm) / "predictions" if study.generated else study.seed(arm)
-        if (path := folder / f"{testset}.decoding.json").exists() and (lines := (said := study.json(path))["too_long"]):
-            what = f"{len(lines):,} of {said['sentences']:,} texts of {testset} have more than the {said['longest']:,} pieces"
+    for testset, arm, report in decodings(study):
+        if lines := report["too_long"]:
+            what = f"{len(lines):,} of {report['sentences']:,} texts of {testset} have more than the {report['longest']:,} pieces"
             found.setdefault(f"{what} that a model reads; their ends were not read", []).append(arm)
-    return [f"{said} ({', '.join(arms)})." for said, arms in found.items()]
+    return [f"{what} ({', '.join(arms)})." for what, arms in found.items()]
 
 
 def unread_sources(study: Study) -> list[str]:
     """Sentences on test sets of which the models' vocabulary lacks a part that preflight would note."""
     found: dict[str, list[str]] = {}
-    for testset, arm in itertools.product(study.tested, study.arms):
-        folder = study.seed(arm) / "predictions" if study.generated else study.seed(arm)
-        said = study.json(path).get("unknown", {}) if (path := folder / f"{testset}.decoding.json").exists() else {}
-        for code, unknown in said.items():
+    for testset, arm, report in decodings(study):
+        for code, unknown in report.get("unknown", {}).items():
             if unknown["share"] >= NOTED:
                 what = f"{unknown['share']:.1%} of the pieces of the {language(code).name} text of {testset}, as in {unknown['word']!r}"
                 found.setdefault(what, []).append(arm)
-    return [f"{said} ({', '.join(arms)})." for said, arms in found.items()]
+    return [f"{what} ({', '.join(arms)})." for what, arms in found.items()]
 
 
-def covers(study: Study) -> str:
-    """What the tests over all seeds cover, in the words of their own file."""
-    return study.json(study.tests / "significance" / f"{study.testsets[0]}.json")["covers"]
+def decodings(study: Study) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    """Test set, arm and report of each decoding with the first seed that left one."""
+    for testset, arm in itertools.product(study.tested, study.arms):
+        path = study.seed(arm) / ("predictions" if study.generated else "") / f"{testset}.decoding.json"
+        if path.exists():
+            yield testset, arm, study.json(path)
 
 
 def headline_metrics(study: Study, rows: Rows) -> list[str]:
