@@ -20,7 +20,7 @@ def what_was_run(study: Study) -> dict[str, Any]:
 
 def what_was_classified(study: Study) -> dict[str, Any]:
     """The data of the part "What was run" of a task with labels: arms, labelled text and backbones."""
-    made = {**labels.labelled_text(study), **trained(study)}
+    made = {"parts": labels.parts(study), "labels": study.text.labels, **trained(study)}
     return {**made, "unequal": len({row["report"].get("rows") for row in made["phases"] if row["shots"] is None}) > 1}
 
 

@@ -57,11 +57,6 @@ def given_answers(study: Study, testset: str) -> Given:
 # what was run
 
 
-def labelled_text(study: Study) -> dict[str, Any]:
-    """The number of examples by part and label, and of those removed."""
-    return {"parts": parts(study), "labels": study.text.labels}
-
-
 def parts(study: Study) -> dict[str, dict[str, Any]]:
     """What was read and left out, by part of the text."""
     block = study.text
@@ -207,14 +202,10 @@ def table(study: Study, rows: Rows) -> dict[str, Any]:
     return {
         "columns": {testset: None if testset == AVERAGE else language_names(study, testset) for testset in columns},
         "cells": cells,
-        "best": {testset: _best_arm(study, cells, testset) for testset in columns},
+        "best": {testset: max(study.arms, key=lambda arm: cells[arm, testset]["mean"]) for testset in columns},
         "chance": chance,
         "text": {"Markdown": tables.markdown(text), "LaTeX": tables.latex(text)},
     }
-
-
-def _best_arm(study: Study, cells: dict[tuple[str, str], dict[str, Any]], testset: str) -> str:
-    return max(study.arms, key=lambda arm: cells[arm, testset]["mean"])
 
 
 def _plain(cell: dict[str, Any]) -> str:
