@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+from workflow_scripts.evidence.ranking_scores import ranked_queries
 from workflow_scripts.report.labels import found_scores, given_answers, scored_folder
 from workflow_scripts.report.study import Study, evenly
 from workflow_scripts.text.aligned import read_gold
@@ -16,11 +17,8 @@ def ranked(study: Study, number: int = 5, shown: int = 3) -> dict[str, Any]:
     made = []
     for testset in study.testsets:
         code, table, given = given_answers(study, testset)
-        rows: dict[str, list[int]] = {}
-        for at, example in enumerate(table):
-            rows.setdefault(example.query, []).append(at)
         queries = []
-        for several in evenly([several for several in rows.values() if len(several) > 1], number):
+        for several in evenly(ranked_queries([example.query for example in table]), number):
             highest = max(float(table[at].label) for at in several)
             arms = {}
             for arm, scores in given.items():
