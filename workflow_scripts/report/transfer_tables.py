@@ -15,6 +15,7 @@ from workflow_scripts.evidence.average import AVERAGE
 from workflow_scripts.evidence.significance import marker
 from workflow_scripts.report import labels, tables
 from workflow_scripts.report.comparison import correct
+from workflow_scripts.report.headline import turned
 from workflow_scripts.report.measures import measure, seeds_scored
 from workflow_scripts.report.published import other_conditions
 from workflow_scripts.report.study import Study, configured, spread, summary, under
@@ -124,19 +125,12 @@ def against_base(study: Study, base: str, called: dict[str, str], pairs: list[di
         if pair["seed"] is not None or None in sides or base not in sides:
             continue
         # tests of every two models name the later one first
-        turned = sides[0] == base
-        row = {**pair, "model": sides[1] if turned else sides[0], "p_single": pair["p"]}
-        if turned:
-            row |= {"difference": _negative(pair["difference"]), "low": _negative(pair["high"]), "high": _negative(pair["low"])}
-        rows.append({**row, "family": labels.family(row["testset"])})
+        row = turned(pair) if sides[0] == base else pair
+        rows.append({**row, "model": models[row["arm"]], "p_single": row["p"], "family": labels.family(row["testset"])})
     correct(study, rows, "family")
     for row in rows:
         row["marker"] = marker(row["p"], row["difference"] or 0.0)
     return {(row["model"], row["testset"]): row for row in rows}
-
-
-def _negative(value: float | None) -> float | None:
-    return None if value is None else -value
 
 
 def published(study: Study, arm: str, testset: str, metric: str) -> Any:
