@@ -3,7 +3,7 @@
 The functions read the files under ``results/analyses`` and return plain data for the template `analyses.html.j2`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -157,14 +157,10 @@ def spectra(report: dict[str, Any], names: dict[str, str], analysis: Analysis) -
     cells = {(model, row["layer"], row["matrix"]): row for model, found in models.items() for row in found["by_matrix"]}
     charts: dict[str, dict[str, list[dict[str, Any]]]] = {"values": {}, "norms": {}}
     for matrix in matrices:
-        for kind in charts:
-            charts[kind][matrix] = []
-        for colour, (model, found) in enumerate(models.items()):
-            last = found["layers"] - 1
-            look = {"name": names[model], "colour": colour}
-            charts["values"][matrix].append({**look, "lines": [[tuple(point) for point in cells[model, last, matrix]["curve"]]]})
-            norms = [(layer, cells[model, layer, matrix]["norm"]) for layer in range(found["layers"])]
-            charts["norms"][matrix].append({**look, "lines": [norms]})
+        last = {model: cells[model, found["layers"] - 1, matrix]["curve"] for model, found in models.items()}
+        charts["values"][matrix] = lines_of_models(names, ((model, *point) for model, curve in last.items() for point in curve))
+        norms = ((model, layer, cells[model, layer, matrix]["norm"]) for model, found in models.items() for layer in range(found["layers"]))
+        charts["norms"][matrix] = lines_of_models(names, norms)
     return {
         "report": report,
         "matrices": matrices,
@@ -176,6 +172,14 @@ def spectra(report: dict[str, Any], names: dict[str, str], analysis: Analysis) -
         "embeddings": {model: found["embeddings"] for model, found in models.items() if "embeddings" in found},
         "published": published_spectra(analysis.published) if analysis.published else {},
     }
+
+
+def lines_of_models(names: dict[str, str], points: Iterable[tuple[str, float, float]]) -> list[dict[str, Any]]:
+    """The series of a chart: a line for each model through its `points`, which are (model, x, y)."""
+    lines: dict[str, list[tuple[float, float]]] = {model: [] for model in names}
+    for model, x, y in points:
+        lines[model].append((x, y))
+    return [{"name": names[model], "colour": colour, "lines": [line]} for colour, (model, line) in enumerate(lines.items())]
 
 
 def rows(found: list[dict[str, Any]]) -> Iterator[tuple]:
@@ -204,18 +208,11 @@ def separability(report: dict[str, Any], names: dict[str, str], analysis: Analys
     """A chart over the layers for each measure, and the rows of its table."""
     models = report["models"]
     shown = [key for key in MEASURES if key in next(iter(models.values()))["by_layer"][0]]
+    rows = [{"model": names[model], "models": model, **row} for model, found in models.items() for row in found["by_layer"]]
     charts = {
-        key: [
-            {
-                "name": names[model],
-                "colour": colour,
-                "lines": [[(row["layer"], row[key]["mean"] if key in WITH_INTERVAL else row[key]) for row in found["by_layer"]]],
-            }
-            for colour, (model, found) in enumerate(models.items())
-        ]
+        key: lines_of_models(names, ((row["models"], row["layer"], row[key]["mean"] if key in WITH_INTERVAL else row[key]) for row in rows))
         for key in shown
     }
-    rows = [{"model": names[model], "models": model, **row} for model, found in models.items() for row in found["by_layer"]]
     return {"report": report, "charts": charts, "measures": {key: MEASURES[key] for key in shown}, "rows": rows}
 
 
@@ -223,18 +220,11 @@ def layerwise(report: dict[str, Any], names: dict[str, str], analysis: Analysis)
     """A chart over the layers for each language, and the rows of the table, of an analysis of a plugin."""
     entry = registry.entry("analysis", report["measure"])
     models = report["models"]
+    rows = [{"model": names[model], "models": model, **row} for model, found in models.items() for row in found["rows"]]
     charts = {
-        code: [
-            {
-                "name": names[model],
-                "colour": colour,
-                "lines": [[(row["layer"], row["value"]) for row in found["rows"] if row["language"] == code]],
-            }
-            for colour, (model, found) in enumerate(models.items())
-        ]
+        code: lines_of_models(names, ((row["models"], row["layer"], row["value"]) for row in rows if row["language"] == code))
         for code in report["languages"]
     }
-    rows = [{"model": names[model], "models": model, **row} for model, found in models.items() for row in found["rows"]]
     return {"report": report, "entry": entry, "charts": charts, "rows": rows}
 
 
