@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from workflow_scripts import plugins, registry
+from workflow_scripts import registry
 from workflow_scripts.config import paths
 from workflow_scripts.config.analyses import Analysis
 from workflow_scripts.config.configuration import Config
 from workflow_scripts.evidence.layerwise import Compared
 from workflow_scripts.models.family import DEFAULT_FAMILY
 from workflow_scripts.names import undefined
-from workflow_scripts.run.jobs import Job
+from workflow_scripts.run.jobs import Job, plugin_inputs
 from workflow_scripts.stage import resource
 from workflow_scripts.tasks.plan import BackbonePlan, Plans
 from workflow_scripts.text import labelled
@@ -126,7 +126,7 @@ def texts(job: Job) -> list[str]:
 
 def plugin(job: Job) -> dict[str, list[str]]:
     """The files of the plugin that an analysis comes from."""
-    return {"plugin": plugins.files_of(registry.entry("analysis", job.w.measure))}
+    return plugin_inputs(registry.entry("analysis", job.w.measure))
 
 
 def stage_flags(job: Job, stage: str | None = None) -> list[str]:

@@ -8,12 +8,12 @@ import shlex
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts import plugins, registry
+from workflow_scripts import registry
 from workflow_scripts.config import paths
 from workflow_scripts.models.recognition import family_of
 from workflow_scripts.models.templates import Templates
 from workflow_scripts.run.backbone_uses import backbone_users, keeps_head, languages_known, made_from, of_users, writes_text
-from workflow_scripts.run.jobs import Job, asks_for_labels, templates_of
+from workflow_scripts.run.jobs import Job, asks_for_labels, plugin_inputs, templates_of
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks import crosslingual, translation, verbaliser
 from workflow_scripts.tasks.plan import BackbonePlan, Plan
@@ -116,9 +116,7 @@ def backbone_start(job: Job) -> dict[str, Any]:
     elif block.kind in ("continued", "converted") and block.from_:
         found["start"] = paths.backbone_model(block.from_)
     objective = registry.entry("objective", block.objective) if block.objective else None
-    if files := plugins.files_of(objective, _family_of(block)):
-        found["plugin"] = files
-    return found
+    return found | plugin_inputs(objective, _family_of(block))
 
 
 def _family_of(block: Backbone) -> registry.Entry | None:
