@@ -50,7 +50,7 @@ rule labelled_codeswitch:
     conda:
         "../envs/crossgap.yaml"
     params:
-        language=of(arms.direction),
+        language=of(attrgetter("plan.trained_languages")),
         into=lambda w, input: ["--into", *of(bridges.switched_into)(w)] if input.lexicons else [],
         lexicons=lambda w, input: flags(input, "lexicons"),
         own=of(bridges.noise_settings),

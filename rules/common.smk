@@ -8,6 +8,7 @@ import hashlib
 import os
 import shlex
 import sys
+from operator import attrgetter
 
 from snakemake.exceptions import WorkflowError
 from snakemake.iocontainers import InputFiles, Wildcards
@@ -89,7 +90,7 @@ job_of = jobs_of(PLANS)
 
 
 def of(ask, *more):
-    """What `ask`, of one of the modules of `run`, answers for a job: an input function or a parameter of a rule."""
+    """What `ask` answers for a job, a function of the modules of `run` or a getter: an input function or a parameter of a rule."""
 
     def answer(wildcards):
         try:

@@ -112,10 +112,10 @@ rule head_significance:
         "../envs/crossgap.yaml"
     params:
         task=lambda w, input: PLANS.experiments[w.experiment].task.name,
-        names=of(arms.arms),
+        names=of(attrgetter("plan.arms")),
         testsets=of(arms.testsets),
         languages=of(arms.tested_languages),
-        seeds=of(arms.seeds),
+        seeds=of(attrgetter("plan.seeds")),
         labels=lambda w, input: arms.label_flags(job_of(w)),
         head=of(arms.head_block),
         settings=settings_of("scores"),

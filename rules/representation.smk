@@ -22,7 +22,7 @@ rule representation:
     resources:
         gpu=GPU,
     params:
-        languages=of(arms.direction),
+        languages=of(attrgetter("plan.trained_languages")),
         documents=of(arms.documents),
         unaligned=lambda w, input: flags(input, "unaligned"),
         settings=settings_of("representation"),

@@ -57,9 +57,9 @@ rule retrieval_significance:
     conda:
         "../envs/crossgap.yaml"
     params:
-        names=of(arms.arms),
+        names=of(attrgetter("plan.arms")),
         testsets=of(arms.testsets),
-        seeds=of(arms.seeds),
+        seeds=of(attrgetter("plan.seeds")),
         metric=of(searches.metric),
         settings=settings_of("scores"),
     shell:

@@ -17,7 +17,7 @@ rule significance:
     conda:
         "../envs/crossgap.yaml"
     params:
-        names=of(arms.arms),
+        names=of(attrgetter("plan.arms")),
         language=of(arms.target),
         settings=settings_of("scores"),
     shell:
@@ -32,7 +32,7 @@ rule significance_over_seeds:
         comet=of(arms.comet_scores),
         references=of(arms.test_text, 1),
         # not read: on a cluster they share a job with those that it waits for
-        seeds=lambda w: [f"results/runs/{w.experiment}/significance/{w.testset}.seed{seed}.json" for seed in arms.seeds(job_of(w))],
+        seeds=lambda w: [f"results/runs/{w.experiment}/significance/{w.testset}.seed{seed}.json" for seed in job_of(w).plan.seeds],
     output:
         report(
             "results/runs/{experiment}/significance/{testset}.json",
@@ -48,8 +48,8 @@ rule significance_over_seeds:
     conda:
         "../envs/crossgap.yaml"
     params:
-        names=of(arms.arms),
-        seeds=of(arms.seeds),
+        names=of(attrgetter("plan.arms")),
+        seeds=of(attrgetter("plan.seeds")),
         comet=lambda w, input: flags(input, "comet"),
         language=of(arms.target),
         settings=settings_of("scores"),

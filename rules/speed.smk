@@ -19,7 +19,7 @@ rule speed:
     resources:
         gpu=GPU,
     params:
-        arms=of(arms.arms),
+        arms=of(attrgetter("plan.arms")),
         languages=of(arms.first_direction),
         documents=of(arms.documents),
         scores=of(arms.scores_flags),

@@ -14,7 +14,7 @@ rule trivial:
     conda:
         "../envs/crossgap.yaml"
     params:
-        kind=of(arms.trivial_kind),
+        kind=of(attrgetter("plan.task.trivial")),
         documents=of(arms.documents),
     shell:
         "python -m workflow_scripts.evidence.trivial --source {input.source:q} --hypotheses {output.hypotheses:q} "

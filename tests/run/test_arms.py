@@ -157,7 +157,7 @@ def test_an_experiment_may_take_the_first_of_the_seeds_alone():
     raw["experiments"]["help-de-en"]["seeds"] = 2
     config = load(raw)
     w = Wildcards(fromdict={"experiment": "help-de-en"})
-    assert arms.seeds(Job(Plans(config), w)) == [3, 1]
+    assert Job(Plans(config), w).plan.seeds == [3, 1]
     runs = "results/runs/help-de-en"
     assert arms.of_runs(Job(Plans(config), w), "x")[:3] == [f"{runs}/finetune/seed3/x", f"{runs}/finetune/seed1/x", f"{runs}/csr/seed3/x"]
     assert {*re.findall(r"seed\d", "\n".join(translation.results(Plans(config).experiments["help-de-en"])))} == {
@@ -171,7 +171,7 @@ def test_an_experiment_may_take_the_first_of_the_seeds_alone():
     raw["experiments"]["help-de-en"]["seeds"] = [2]
     config = load(raw)
     assert (
-        arms.seeds(Job(Plans(config), w)) == [2] and arms.first_models(Job(Plans(config), w))[0] == f"{runs}/finetune/seed2/finetune/model"
+        Job(Plans(config), w).plan.seeds == [2] and arms.first_models(Job(Plans(config), w))[0] == f"{runs}/finetune/seed2/finetune/model"
     )
     assert "help-de-en/csr/seed2/finetune" in analyses.models_of_arms(Plans(config))
     for wrong in ([], [2, 2], [2, 4]):

@@ -82,7 +82,7 @@ def test_each_test_set_has_its_own_languages():
     assert arms.tested_directions(Job(Plans(config), asked), 0) == ["en", "de"]
     told = SimpleNamespace(experiment="stories-de", testset="de", items=lambda: [("experiment", "stories-de")])
     assert arms.trained_direction(Job(Plans(config), told)) == arms.test_direction(Job(Plans(config), told)) == ["en", "de"]
-    assert arms.target(Job(Plans(config), told)) == "de" and arms.direction(Job(Plans(config), told)) == ["en"]
+    assert arms.target(Job(Plans(config), told)) == "de" and Job(Plans(config), told).plan.trained_languages == ["en"]
     for plan in Plans(config).of_run:
         assert plan.languages == ["en", "de"] and plan.task.answers == "text" and plan.task.text == "labelled"
         read = {path.rpartition(".")[2] for path in plan.task.training_text(plan)}

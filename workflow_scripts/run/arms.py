@@ -12,7 +12,6 @@ from typing import Any
 from workflow_scripts import registry
 from workflow_scripts.config import paths
 from workflow_scripts.config.phases import Phase
-from workflow_scripts.evidence.trivial import Kind
 from workflow_scripts.models.templates import Templates, plain
 from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.run.jobs import Job, as_json, plugin_inputs, templates_of, writing_plugins
@@ -33,11 +32,6 @@ from workflow_scripts.training.settings import Training
 # experiments, arms, phases
 
 
-def direction(job: Job) -> list[str]:
-    """The languages that the experiment is trained in: source and target, or one."""
-    return job.plan.trained_languages
-
-
 def documents(job: Job) -> str:
     """The flag that tells a stage that its text is documents."""
     return "--documents" if job.plan.task.text == "corpora" and job.plan.text.documents else ""
@@ -46,11 +40,6 @@ def documents(job: Job) -> str:
 def testsets(job: Job) -> list[str]:
     """The experiment's own test sets."""
     return list(job.plan.text.test)
-
-
-def arms(job: Job) -> list[str]:
-    """The names of the experiment's arms."""
-    return job.plan.arms
 
 
 def _side(plan: Plan, part: str, side: int) -> tuple[str, str]:
@@ -68,11 +57,6 @@ def trained_direction(job: Job) -> list[str]:
 def target(job: Job) -> str:
     """The language that the experiment's models write: on a test set, or else as they were finetuned."""
     return test_direction(job)[1] if "testset" in dict(job.w.items()) else trained_direction(job)[1]
-
-
-def seeds(job: Job) -> list[int]:
-    """The seeds that the experiment's arms are compared with."""
-    return job.plan.seeds
 
 
 def of_arms(job: Job, file: str) -> list[str]:
@@ -193,7 +177,7 @@ def switching_lexicon(job: Job) -> dict[str, str]:
     phase = job.phase("finetune")
     if phase.switch is None:
         return {}
-    source, target = direction(job)
+    source, target = job.plan.trained_languages
     return {"lexicon": f"{translation.lexicon_folder(job.plan, phase.lexicon)}/{source}-{target}.tsv"}
 
 
@@ -275,11 +259,6 @@ def test_text(job: Job, side: int) -> str:
     return _side(*_tested(job), side)[0]
 
 
-def trivial_kind(job: Job) -> Kind:
-    """The trivial baseline of the experiment's task: a copy of the source, or its first sentence."""
-    return job.plan.task.trivial
-
-
 def tested_texts(job: Job) -> list[str]:
     """The source sides of all test sets of the experiment."""
     return [_side(job.plan, f"test/{name}", 0)[0] for name in testsets(job)]
@@ -293,7 +272,7 @@ def tested_directions(job: Job, side: int) -> list[str]:
 def unaligned_text(job: Job) -> list[str]:
     """More text in the two languages, not parallel, to measure the distance of the language means on."""
     text = job.plan.settings.representation.text
-    return [resource(text[code]) for code in direction(job)] if text else []
+    return [resource(text[code]) for code in job.plan.trained_languages] if text else []
 
 
 # ---------------------------------------------------------------------------------------------
