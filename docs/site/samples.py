@@ -21,6 +21,7 @@ from typing import Any
 
 from workflow_scripts.errors import InputError
 from workflow_scripts.run import lines
+from workflow_scripts.run.outcomes import signed
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "docs/samples"
@@ -113,15 +114,10 @@ def cells(row: dict[str, str]) -> tuple[str, ...]:
         row["experiment"],
         row["testset"],
         f"{row['arm']} − {row['other']}",
-        f"{signed(float(row['difference']))} {row['metric']}",
-        "" if low is None or high is None else f"{signed(low)} to {signed(high)}",
+        f"{signed(float(row['difference']), 2)} {row['metric']}",
+        "" if low is None or high is None else f"{signed(low, 2)} to {signed(high, 2)}",
         "" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}",
     )
-
-
-def signed(value: float) -> str:
-    """A number with two decimals, its sign and a true minus."""
-    return f"{value:+.2f}".replace("-", "−")
 
 
 def render(pack: Path, output: Path) -> None:

@@ -220,6 +220,6 @@ def verdict(row: dict[str, str]) -> str:
     return "more than chance, with other sentences and other seeds too"
 
 
-def signed(value: float) -> str:
-    """A number with one decimal, its sign and a true minus."""
-    return f"{value:+.1f}".replace("-", "−")
+def signed(value: float, digits: int = 1) -> str:
+    """A number with so many decimals, its sign and a true minus."""
+    return f"{value:+.{digits}f}".replace("-", "−")

@@ -82,8 +82,6 @@ class Run:
     """How many GPUs all jobs share; None where Snakemake counts none."""
     pace: float = 0.0
     """Tokens per second of one training, as measured beforehand; 0 where it was not."""
-    failed: int = 0
-    """Jobs that failed."""
 
     @property
     def running(self) -> list[Job]:
@@ -163,7 +161,6 @@ def take(run: Run, event: dict[str, Any]) -> Job | None:
         return run.jobs[key]
     if kind == "job_error" and (key := run.numbers.pop(event["jobid"], None)):
         run.jobs[key].begun = 0.0
-        run.failed += 1
     if kind == "resources_info":
         run.cores = event.get("cores") or event.get("nodes") or run.cores
         if gpus := re.search(r"Provided resources:.*\bgpu=\D*(\d+)", event.get("msg") or ""):

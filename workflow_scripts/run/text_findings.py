@@ -125,7 +125,7 @@ def _odd(about: str, pairs: list[Pair], languages: tuple[str, str], source: Sour
 
 def _header(about: str, one: str, other: str, languages: tuple[str, str]) -> Iterator[Finding]:
     """A note where the first texts of the two sides are what a table calls its columns."""
-    if {one.lower(), other.lower()} <= HEADER | {*languages, *map(_english_name, languages)}:
+    if {one.lower(), other.lower()} <= HEADER | {*languages, *(language(code).name.lower() for code in languages)}:
         said = f"line 1 looks like a header, {one!r} and {other!r}, and is read as a pair; set `header: true`, or delete it"
         yield Finding("note", about, said)
 
@@ -146,10 +146,6 @@ def ragged(about: str, source: Source | LabelledSource) -> Iterator[Finding]:
     if usual > 1 and number:
         said = f"line {number} has {lines[number - 1].count(chr(9)) + 1} columns, most lines {usual}; a tab inside a text cuts it, or moves"
         yield Finding("note", about, f"{said} other texts to another column: write blanks for such tabs")
-
-
-def _english_name(code: str) -> str:
-    return language(code).name.lower()
 
 
 def is_table(source: Source | LabelledSource) -> bool:
