@@ -36,9 +36,9 @@ def announced(run: Run) -> Iterator[str]:
     yield f"Snakemake's own words: {run.folder / LOG} (VERBOSE=1 shows them here)"
 
 
-def wrapped(line: str) -> list[str]:
-    """A line in lines of at most `WIDTH` characters."""
-    return textwrap.wrap(line, WIDTH, break_long_words=False, break_on_hyphens=False)
+def wrapped(line: str, width: int = WIDTH) -> list[str]:
+    """A line in lines of at most so many characters."""
+    return textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False)
 
 
 def line_about(run: Run, now: float, began: float) -> str:

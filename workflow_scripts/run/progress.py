@@ -22,7 +22,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import textwrap
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -31,7 +30,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from workflow_scripts.run import outcomes
-from workflow_scripts.run.lines import LOG, WIDTH, announced, asked, clock, ended, line_about, rounded
+from workflow_scripts.run.lines import LOG, WIDTH, announced, asked, clock, ended, line_about, rounded, wrapped
 from workflow_scripts.run.processes import Child, beside, logging_to, say, status_of, stop
 from workflow_scripts.run.schedule import ANSWER, Run, look_at_trainings, planned, take, time_left
 
@@ -68,7 +67,7 @@ class ProgressState:
     def say(self, line: str) -> None:
         """Print a line, or several, that begin with the time since the start."""
         head = clock(time.time() - self.began)
-        for part in textwrap.wrap(line, WIDTH - 9, break_long_words=False, break_on_hyphens=False):
+        for part in wrapped(line, WIDTH - 9):
             say(f"{head:>7}  {part}")
             head = ""
 
@@ -90,11 +89,12 @@ def main(arguments: Sequence[str]) -> int:
             return status_of(process)
         words.truncate(0)
         plan, events = Path(scratch, "plan"), Path(scratch, "events")
+        for file in (plan, events):
+            file.touch()  # Snakemake may end before it writes an event
         child.output([*command, *logging_to(plan), *arguments, "--dry-run"])
-        state = ProgressState(planned(lines_of(plan), folder), Path(scratch), began)
+        state = ProgressState(planned(plan.read_text(encoding="utf-8").splitlines(), folder), Path(scratch), began)
         for line in announced(state.run):
             say(line)
-        events.touch()
         process = child.start([*command, *logging_to(events), *arguments], stdout=words)
         try:
             follow(state, process, events, arguments)
@@ -105,11 +105,6 @@ def main(arguments: Sequence[str]) -> int:
     for line in ended(state.run, time.time() - state.began, status, arguments):
         say(line)
     return status
-
-
-def lines_of(events: Path) -> list[str]:
-    """The lines of a file of events; none where Snakemake ended before it wrote one."""
-    return events.read_text(encoding="utf-8").splitlines() if events.exists() else []
 
 
 def follow(state: ProgressState, process: subprocess.Popen, events: Path, arguments: Sequence[str]) -> None:
