@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import shutil
 from html import unescape
 
 import numpy as np
@@ -10,6 +11,7 @@ import zstandard
 
 from workflow_scripts.evidence.significance import COVERS
 from workflow_scripts.report.__main__ import write_report
+from workflow_scripts.report.study import configured
 from workflow_scripts.run.config import load
 from workflow_scripts.tasks.plan import Plans
 
@@ -177,8 +179,22 @@ def results(root, seeds=(1,), arms=ARMS, test="bootstrap", commit="abc123", hypo
     return root
 
 
-def report(root, tmp_path, **choices):
-    write_report(root, tmp_path / "report.html", tmp_path / "scores.tsv", plans=Plans(configuration(**choices)))
+def study_of(root, config):
+    """The only experiment of a configuration, or the first of several."""
+    return configured(root, Plans(config).experiments["demo"])
+
+
+def done_again(root, config):
+    """Results and configuration have the experiment once more, called `again`."""
+    for folder in ("runs", "codeswitch"):
+        shutil.copytree(root / folder / "demo", root / folder / "again")
+    config.experiments["again"] = config.experiments["demo"]
+    config.run.experiments.append("again")
+
+
+def report(root, tmp_path, config=None, **choices):
+    """The page and the rows of `scores.tsv`, of a configuration, or of `configuration` with these choices."""
+    write_report(root, tmp_path / "report.html", tmp_path / "scores.tsv", plans=Plans(config or configuration(**choices)))
     with open(tmp_path / "scores.tsv", encoding="utf-8") as file:
         return (tmp_path / "report.html").read_text(encoding="utf-8"), list(csv.DictReader(file, delimiter="\t"))
 

@@ -3,11 +3,9 @@
 import os
 import re
 
-from invented import configuration, plain, put, report, results
+from invented import configuration, plain, put, report, results, study_of
 
 from workflow_scripts.report import about
-from workflow_scripts.report.study import configured
-from workflow_scripts.tasks.plan import Plans
 
 
 def benchmark(path, begins, seconds):
@@ -64,7 +62,7 @@ def test_words_are_explained_by_the_glossary():
 
 def test_several_machines_and_commits_are_counted(tmp_path):
     root = results(tmp_path / "results", (1, 2))
-    study = configured(root, Plans(configuration((1, 2))).experiments["demo"])
+    study = study_of(root, configuration((1, 2)))
     for place, path in enumerate(sorted((root / "runs").rglob("training.json"))):
         path.write_text(path.read_text().replace('"device": "cpu"', f'"device": "cpu", "machine": "m{place}"'))
         study.json(path)

@@ -1,23 +1,20 @@
 """How the report compares arms: scores, tests, word accuracy, published numbers."""
 
 import re
-import shutil
 from html import unescape
 
 import pytest
-from invented import ARMS, BLEU, configuration, plain, put, report, results
+from invented import ARMS, BLEU, configuration, done_again, plain, put, report, results, study_of
 
 from workflow_scripts.evidence.comet import Comet
-from workflow_scripts.report.__main__ import templates, write_report
+from workflow_scripts.report.__main__ import templates
 from workflow_scripts.report.comparison import all_alike, differences, measures
 from workflow_scripts.report.headline import headline
-from workflow_scripts.report.study import configured
 from workflow_scripts.stage import read_json
-from workflow_scripts.tasks.plan import Plans
 
 
 def test_a_lower_error_rate_is_better_and_a_test_the_other_way_round_is_turned(tmp_path):
-    study = configured(tmp_path, Plans(configuration(arms=("finetune", "csr"))).experiments["demo"])
+    study = study_of(tmp_path, configuration(arms=("finetune", "csr")))
     rows = [
         {"testset": "pages", "metric": "TER", "seed": 1, "arm": arm, "value": value} for arm, value in (("finetune", 60.0), ("csr", 58.0))
     ]
@@ -69,13 +66,9 @@ def test_texts_that_were_cut_or_not_known_in_decoding_are_told(tmp_path):
 @pytest.mark.parametrize("seeds", [(1,), (1, 2)])
 def test_randomization_is_called_what_it_is(tmp_path, seeds):
     root, config = results(tmp_path / "results", seeds, test="randomization"), configuration(seeds)
-    for folder in ("runs", "codeswitch"):
-        shutil.copytree(root / folder / "demo", root / folder / "again")
     config.experiments["demo"].scores.test = "randomization"
-    config.experiments["again"] = config.experiments["demo"]
-    config.run.experiments.append("again")
-    write_report(root, tmp_path / "report.html", tmp_path / "s.tsv", plans=Plans(config))
-    text = plain((tmp_path / "report.html").read_text(encoding="utf-8"))
+    done_again(root, config)
+    text = plain(report(root, tmp_path, config)[0])
     covered = "the choice of test sentences, " + ("not of training seeds" if len(seeds) == 1 else "with the training seeds as they are")
     assert f"a marker for each seed; p covers {covered}." in text and f"The tests cover {covered}." in text
     assert "bootstrap" not in text.partition("The configuration")[0] and "bars are 95 %" not in text
@@ -83,7 +76,7 @@ def test_randomization_is_called_what_it_is(tmp_path, seeds):
 
 def test_equal_outputs_get_no_marker(tmp_path):
     root = results(tmp_path / "results", bleu=lambda arm, seed: 20.0)
-    study = configured(root, Plans(configuration()).experiments["demo"])
+    study = study_of(root, configuration())
     rows = measures(study, differences(study))
     assert {r["marker"] for r in rows} == {""}
     claims = {answer["claim"] for found in headline(study, rows, differences(study), ["pages"], ["BLEU"]) for answer in found["answers"]}
@@ -121,13 +114,13 @@ def test_p_values_are_corrected_unless_one_asks_for_none(tmp_path):
     assert "p = 0.009 (0.003)" in plain(report(root, tmp_path)[0])
     config = configuration()
     config.experiments["demo"].scores.correction = "none"
-    rows = measures(configured(root, Plans(config).experiments["demo"]), [])
+    rows = measures(study_of(root, config), [])
     assert {row["p"] for row in rows if row["arm"] != "finetune" and row["metric"] == "BLEU"} == {0.003}
 
 
 def test_a_comparison_that_shows_no_difference_is_one_of_those_corrected_for(tmp_path):
     root = results(tmp_path / "results", bleu=lambda arm, seed: 20.0 + (arm == "csr"))
-    study = configured(root, Plans(configuration()).experiments["demo"])
+    study = study_of(root, configuration())
     found = {row["arm"]: row["p"] for row in measures(study, differences(study)) if row["metric"] == "BLEU"}
     others = len(found) - 1
     assert others > 1 and found["csr"] == pytest.approx(0.003 * others) and found["finetune"] is None
@@ -145,8 +138,7 @@ def test_comet_stands_beside_the_other_metrics_or_its_reason_does(tmp_path):
     path = root / "runs/demo/significance/pages.json"
     pair = {"arm": "csr", "other": "finetune", "metric": "COMET", "seeds": 1, "difference": 0.01234, "low": 0.01, "high": 0.02, "p": 0.002}
     put(path, {**read_json(path), "pairs": [*read_json(path)["pairs"], pair]})
-    write_report(root, tmp_path / "c.html", tmp_path / "c.tsv", plans=Plans(config))
-    text = plain((tmp_path / "c.html").read_text(encoding="utf-8"))
+    text = plain(report(root, tmp_path, config)[0])
     assert (
         "COMET, Unbabel/wmt22-comet-da" in text
         and "| arm | BLEU | chrF | COMET, Unbabel/wmt22-comet-da |" in text
@@ -155,7 +147,7 @@ def test_comet_stands_beside_the_other_metrics_or_its_reason_does(tmp_path):
         and "0.8100" in text
     )
     assert "COMET of random on pages, seed 1: there is no <model>" in text
-    rows = (tmp_path / "c.tsv").read_text(encoding="utf-8").splitlines()
+    rows = (tmp_path / "scores.tsv").read_text(encoding="utf-8").splitlines()
     assert [row.split("\t")[5:10] for row in rows if "COMET" in row][1] == ["csr", "1", "COMET", "0.82468", "model:m"]
 
 
@@ -172,7 +164,7 @@ def test_an_arm_that_writes_one_line_for_all_sources_is_named_first(tmp_path):
     root = results(tmp_path / "results", arms=("finetune", "csr"))
     for arm, line in (("finetune", "sss " * 30), ("csr", "")):
         (root / f"runs/demo/{arm}/seed1/pages.hyp").write_text(f"{line.strip()}\n" * 12 + "another\n" * 3)
-    study = configured(root, Plans(configuration(arms=("finetune", "csr"))).experiments["demo"])
+    study = study_of(root, configuration(arms=("finetune", "csr")))
     of_finetune, of_csr = all_alike(study)
     assert "finetune wrote the same line, “sss sss" in of_finetune and "…”, for 12 of 15 sources: it has learnt too little" in of_finetune
     assert "csr wrote an empty line for 12 of 15 sources" in of_csr
@@ -181,7 +173,7 @@ def test_an_arm_that_writes_one_line_for_all_sources_is_named_first(tmp_path):
     # one bad seed of two is told
     for seed in (1, 2):
         put(root / f"runs/demo/finetune/seed{seed}/pages.hyp", "".join(f"{0 if seed == 2 else n}\n" for n in range(15)))
-    study = configured(root, Plans(configuration(seeds=(1, 2), arms=("finetune",))).experiments["demo"])
+    study = study_of(root, configuration(seeds=(1, 2), arms=("finetune",)))
     assert [*all_alike(study)] == [
         "On the test set pages finetune wrote the same line, “0”, for 15 of 15 sources with seed 2: it has learnt too little to be scored."
     ]
@@ -189,8 +181,7 @@ def test_an_arm_that_writes_one_line_for_all_sources_is_named_first(tmp_path):
 
 def test_word_accuracy_is_shown_by_bucket_and_written_to_the_table(tmp_path):
     results(tmp_path, seeds=(1, 2))
-    write_report(tmp_path, tmp_path / "report.html", tmp_path / "scores.tsv", plans=Plans(configuration(seeds=(1, 2))))
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    page = report(tmp_path, tmp_path, seeds=(1, 2))[0]
     table = page[page.index('id="words-demo"') : page.index('id="curves-demo"')]
     # csr: 21.25 − 7; the baseline: 20 − 7
     assert "1,234 words" in table and "14.25" in table and "+1.25" in table and "13.00" in table
@@ -200,8 +191,7 @@ def test_word_accuracy_is_shown_by_bucket_and_written_to_the_table(tmp_path):
 
 def test_the_main_table_can_be_copied(tmp_path):
     results(tmp_path, seeds=(1, 2))
-    write_report(tmp_path, tmp_path / "report.html", tmp_path / "scores.tsv", plans=Plans(configuration(seeds=(1, 2))))
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    page = report(tmp_path, tmp_path, seeds=(1, 2))[0]
     copied = page[page.index("as Markdown and LaTeX") : page.index('id="words-demo"')]
     assert "| arm | BLEU | chrF |" in copied and "| csr | 21.25 ± 0.00 ‡(1) ‡(2) |" in copied and r"\begin{tabular}{lrr}" in copied
 

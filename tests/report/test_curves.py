@@ -4,13 +4,10 @@ import itertools
 import re
 
 import pytest
-from invented import ARMS, configuration, plain, put, put_curve, report, results
+from invented import ARMS, configuration, plain, put, put_curve, report, results, study_of
 
 from workflow_scripts.config.experiments import Published
-from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.report.curves import curve, first_below, last_fifth, looks, updates_made
-from workflow_scripts.report.study import configured
-from workflow_scripts.tasks.plan import Plans
 from workflow_scripts.training.curve import write_curve
 
 
@@ -27,7 +24,7 @@ def test_the_last_fifth_is_that_of_finetuning_alone(tmp_path):
     put_curve(folder / "pretext/curve.tsv", 10_000)
     scores = "".join(f"{update}\t{update}\t\t\t2\t{score}\n" for update, score in ((500, 10), (1000, 18), (1500, 20), (2000, 21)))
     put(folder / "finetune/curve.tsv", "update\tseconds\tloss\tlearning_rate\tdev_loss\tdev_bleu\n" + scores)
-    study = configured(root, Plans(configuration(arms=("csr",))).experiments["demo"])
+    study = study_of(root, configuration(arms=("csr",)))
     assert last_fifth(study)["mean"] == pytest.approx(0.8)  # of 20.2 after 1,600 of its 2,000 updates
     late = "".join(f"{update}\t{update}\t\t\t2\t{score}\n" for update, score in ((1900, 20), (2000, 21)))
     put(folder / "finetune/curve.tsv", "update\tseconds\tloss\tlearning_rate\tdev_loss\tdev_bleu\n" + late)
@@ -81,8 +78,7 @@ def test_phases_that_ran_out_of_patience_count_with_the_updates_they_made(tmp_pa
     put_curve(root / "runs/demo/csr/seed2/pretext/curve.tsv", 10)
     config = configuration((1, 2))
     config.experiments["demo"].published = [Published(arm="csr", metric="BLEU", value=1.0, source="x", updates=100)]
-    write_report(root, tmp_path / "report.html", tmp_path / "s.tsv", plans=Plans(config))
-    html = (tmp_path / "report.html").read_text(encoding="utf-8")
+    html = report(root, tmp_path, config)[0]
     text = plain(html)
     assert "Updates in all are not equal: finetune 50 to 100; csr 70 to 100; mask 100; random 100." in text
     assert "no more training" not in text and "10 to 20 of 20: no better look at the dev set" in text
@@ -90,7 +86,7 @@ def test_phases_that_ran_out_of_patience_count_with_the_updates_they_made(tmp_pa
     # csr's finetuning has the baseline's last loss after 80 and 60 updates; the baseline's took 100 and 50
     table = plain(html[html.index("Updates until an arm") : html.index('id="distances-demo"')])
     assert "csr 85 70 to 100, 2 of 2 seeds 70 100.0 % 10" in table
-    study = configured(root, Plans(config).experiments["demo"])
+    study = study_of(root, config)
     assert [x for x, _ in curve(study, "csr", 2, study.arms["csr"][1], "dev_loss")][-2:] == [64, 70]
 
 
@@ -98,6 +94,6 @@ def test_curves_have_looks_in_the_same_second_and_millions_of_updates(tmp_path):
     root = results(tmp_path / "results", arms=("finetune",))
     path = root / "runs/demo/finetune/seed1/finetune/curve.tsv"
     write_curve(path, [{"step": step, "seconds": 1_000_000.25 + step / 1e6, "eval_loss": 2.0} for step in (999_999, 1_234_567)])
-    study = configured(root, Plans(configuration(arms=("finetune",))).experiments["demo"])
+    study = study_of(root, configuration(arms=("finetune",)))
     assert [look["updates"] for look in looks(study)] == [999_999, 1_234_567]
     assert updates_made(study, "finetune", 1, study.arms["finetune"][-1]) == 1_234_567

@@ -5,10 +5,8 @@ import shutil
 import zstandard
 from invented import MAPPING, configuration, plain, put, report, results
 
-from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.report.exhibits import AMONG, noised_lines, rare_words, typical_ones
 from workflow_scripts.stage import read_json
-from workflow_scripts.tasks.plan import Plans
 
 
 def test_texts_carry_their_language_and_changes_are_marked(page):
@@ -50,8 +48,7 @@ def test_without_a_lexicon_there_is_no_such_part(tmp_path):
     shutil.rmtree(root / "lexicons")
     settings = configuration(arms=("finetune",))
     settings.experiments["demo"].lexicon = None
-    write_report(root, tmp_path / "report.html", tmp_path / "scores.tsv", plans=Plans(settings))
-    html = (tmp_path / "report.html").read_text(encoding="utf-8")
+    html = report(root, tmp_path, settings)[0]
     assert "could not be made" not in html
     assert 'id="translations-demo"' in html and "lexicon-demo" not in html and "switched-demo" not in html
     assert "nothing to compare it with" in html and "The tests cover" not in html[: html.index('id="run-demo"')]

@@ -7,9 +7,7 @@ from invented import ARMS, configuration, plain, put, report, results
 
 from workflow_scripts import registry
 from workflow_scripts.config.phases import placed
-from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.stage import read_json
-from workflow_scripts.tasks.plan import Plans
 
 
 def test_every_noise_has_words():
@@ -60,8 +58,7 @@ def test_the_grid_and_the_choice_are_shown(tmp_path):
     for arm in ARMS:
         mine = [{**points[0], "diverged": "loss nan at <b>"}, points[1]] if arm == "mask" else points
         put(tmp_path / f"runs/demo/{arm}/choice.json", {"by": "dev_bleu", "seed": 1, "points": mine, "chosen": 1, "phases": {}})
-    write_report(tmp_path, tmp_path / "report.html", tmp_path / "scores.tsv", plans=Plans(config))
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    page = report(tmp_path, tmp_path, config)[0]
     table = page[page.index('id="choices-demo"') : page.index('id="distances-demo"')]
     assert (
         '<th scope="row">0.002</th>' in table
@@ -90,8 +87,7 @@ def test_all_phases_of_a_chain_are_shown(tmp_path):
         shutil.copytree(run / "pretext", run / name)
     shutil.rmtree(run / "pretext")
     shutil.copytree(root / "codeswitch/demo/mask", root / "codeswitch/demo" / config.arms["csr"][0].noised)
-    write_report(root, tmp_path / "report.html", tmp_path / "scores.tsv", plans=Plans(config))
-    page = plain((tmp_path / "report.html").read_text(encoding="utf-8"))
+    page = plain(report(root, tmp_path, config)[0])
     mask, csr = (registry.entry("noise", name).label for name in ("mask", "codeswitch"))
     assert f"csr 1-mask {mask} window: 3" in page and f"csr 2-codeswitch {csr}" in page and "csr finetune" in page
     assert "or lines to restore" in page and "Does code-switching restore help? csr against the baseline, finetune" in page

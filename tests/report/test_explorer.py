@@ -7,14 +7,11 @@ from dataclasses import asdict
 import html5lib
 import pytest
 import warm
-from browser import launch_options
-from invented import configuration, results
-from playwright.sync_api import sync_playwright
+from invented import configuration, results, study_of
 from test_page import CONTRASTS, STICKING_OUT
 
 from workflow_scripts.report import explorer
-from workflow_scripts.report.study import configured
-from workflow_scripts.tasks.plan import Plans
+from workflow_scripts.report.__main__ import templates
 
 SOURCES = [
     "Öffnen Sie die Datei.",
@@ -57,12 +54,6 @@ def file(tmp_path_factory):
     subprocess.run(command, check=True, env=warm.environment())
     assert 'href="translations/demo.pages.html"' in (folder / "report.html").read_text(encoding="utf-8")
     return folder / "translations/demo.pages.html"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_playwright() as playwright:
-        yield playwright.chromium.launch(**launch_options())
 
 
 @pytest.fixture
@@ -207,7 +198,7 @@ def test_more_are_shown_when_they_are_asked_for(browser, tmp_path):
         put(root / f"corpora/help.de-en/test/pages.{code}", [f"line {n}" for n in range(120)])
     for arm in WRITTEN:
         put(root / f"runs/demo/{arm}/seed1/pages.hyp", [f"line {n}" for n in range(120)])
-    (name,) = explorer.write_explorer(configured(root, Plans(config).experiments["demo"]), explorer_templates(config), tmp_path)
+    (name,) = explorer.write_explorer(study_of(root, config), templates(config), tmp_path)
     page = browser.new_page()
     page.goto((tmp_path / name).as_uri())
     for shown in (50, 100, 120):
@@ -217,23 +208,17 @@ def test_more_are_shown_when_they_are_asked_for(browser, tmp_path):
     page.close()
 
 
-def explorer_templates(config):
-    from workflow_scripts.report.__main__ import templates
-
-    return templates(config)
-
-
 def test_a_page_has_a_limit_of_bytes(tmp_path, monkeypatch):
     root, config = written(tmp_path)
     monkeypatch.setattr(explorer, "MOST_BYTES", 400)
-    study = configured(root, Plans(config).experiments["demo"])
+    study = study_of(root, config)
     shown = explorer.sentences(study, "pages")
     assert 0 < len(shown["data"]["rows"]) < 4 and shown["left_out"] == 4 - len(shown["data"]["rows"])
-    (name,) = explorer.write_explorer(study, explorer_templates(config), tmp_path)
+    (name,) = explorer.write_explorer(study, templates(config), tmp_path)
     assert f"{shown['left_out']} more would make the page too large" in (tmp_path / name).read_text(encoding="utf-8")
 
 
 def test_outputs_that_cannot_be_read_have_no_page(tmp_path):
     root, config = written(tmp_path)
     put(root / "runs/demo/csr/seed1/pages.hyp", ["one line"])
-    assert explorer.write_explorer(configured(root, Plans(config).experiments["demo"]), explorer_templates(config), tmp_path) == []
+    assert explorer.write_explorer(study_of(root, config), templates(config), tmp_path) == []

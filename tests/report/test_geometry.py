@@ -1,16 +1,12 @@
 """Distances of representations in the report."""
 
-import shutil
-
 import numpy as np
 import pytest
-from invented import configuration, put, results
+from invented import configuration, done_again, put, report, results, study_of
 
-from workflow_scripts.report.__main__ import overview_rows, write_report
+from workflow_scripts.report.__main__ import overview_rows
 from workflow_scripts.report.geometry import distances, plane
-from workflow_scripts.report.study import configured
 from workflow_scripts.stage import read_json
-from workflow_scripts.tasks.plan import Plans
 
 
 def test_plane_keeps_the_two_main_directions():
@@ -23,17 +19,13 @@ def test_distances_of_another_kind_are_told_apart(tmp_path):
     root, config = results(tmp_path / "results"), configuration()
     for path in root.glob("runs/demo/csr/seed*/finetune/representation.json"):
         put(path, {**read_json(path), "tag_format": "X </s>; mean over the positions"})
-    shutil.copytree(root / "runs/demo", root / "runs/again")
-    shutil.copytree(root / "codeswitch/demo", root / "codeswitch/again")
-    config.experiments["again"] = config.experiments["demo"]
-    config.run.experiments.append("again")
-    write_report(root, tmp_path / "x.html", tmp_path / "x.tsv", plans=Plans(config))
-    html = (tmp_path / "x.html").read_text(encoding="utf-8")
+    done_again(root, config)
+    html = report(root, tmp_path, config)[0]
     assert (
         "distances in which these differ cannot be compared: backbone, " in html and "csr after finetune: X &lt;/s&gt;; mean over" in html
     )
     assert "Each kind has one of its own" in html
-    study = configured(root, Plans(config).experiments["demo"])
+    study = study_of(root, config)
     rows = distances(study)
     closer = {row["arm"]: row["closer"] for row in overview_rows({"study": study, "distances": {"rows": rows}, "failed": {}})}
     assert closer["csr"] is None and closer["mask"] == 0.0

@@ -3,11 +3,10 @@
 from dataclasses import replace
 
 import pytest
-from invented import BLEU, configuration, plain, report, results
+from invented import BLEU, configuration, plain, report, results, study_of
 
 from workflow_scripts.report.headline import answer, comparisons, headline, where
-from workflow_scripts.report.study import configured, paired
-from workflow_scripts.tasks.plan import Plans
+from workflow_scripts.report.study import paired
 
 
 def test_headline_answers_first_and_claims_no_more(page):
@@ -39,7 +38,7 @@ def test_headline_answers_first_and_claims_no_more(page):
     ],
 )
 def test_an_answer_says_no_more_than_its_test(tmp_path, scores, p, told):
-    study = configured(tmp_path, Plans(configuration(arms=("finetune", "csr"))).experiments["demo"])
+    study = study_of(tmp_path, configuration(arms=("finetune", "csr")))
     rows = [
         {"testset": "pages", "metric": "BLEU", "seed": 1, "arm": arm, "value": value}
         for arm, value in (("finetune", 20.0), ("csr", scores))
@@ -74,20 +73,20 @@ def test_fewer_arms_say_only_what_can_be_said(tmp_path, arms, words):
 def test_random_weights_are_asked_what_pretraining_is_worth(tmp_path):
     config = configuration(arms=("finetune", "mask"))
     config.arms["mask"] = [replace(config.arms["finetune"][0], start="scratch")]
-    assert comparisons(configured(tmp_path, Plans(config).experiments["demo"])) == [("mask", "finetune", "scratch")]
+    assert comparisons(study_of(tmp_path, config)) == [("mask", "finetune", "scratch")]
 
 
 def test_switched_words_are_asked_for_where_nothing_else_differs(tmp_path):
     config = configuration(arms=("finetune", "mask"))
     task = config.arms["finetune"][0]
     config.arms["mask"] = [replace(task, switch=0.35)]
-    assert comparisons(configured(tmp_path, Plans(config).experiments["demo"])) == [("mask", "finetune", "switch")]
+    assert comparisons(study_of(tmp_path, config)) == [("mask", "finetune", "switch")]
     config.arms["mask"] = [replace(task, updates=50), replace(task, switch=0.35, updates=50)]
-    assert comparisons(configured(tmp_path, Plans(config).experiments["demo"])) == [("mask", "finetune", "other")]
+    assert comparisons(study_of(tmp_path, config)) == [("mask", "finetune", "other")]
 
 
 def test_an_average_names_its_test_sets_where_they_are_few(tmp_path):
-    study = configured(tmp_path, Plans(configuration()).experiments["demo"])
+    study = study_of(tmp_path, configuration())
     assert where(replace(study, testsets=["en", "de"]), "average") == "On average over 2 test sets (en, de): "
     assert where(replace(study, testsets=[f"t{n}" for n in range(15)]), "average") == "On average over 15 test sets: "
     assert where(replace(study, testsets=["en", "de"]), "de") == "Test set de: " and where(study, "pages") == ""
@@ -120,7 +119,7 @@ def test_restoring_is_judged_between_arms_of_one_backbone(tmp_path):
     config.arms["other"] = [replace(config.arms["finetune"][0], backbone="other")]
     config.arms["other-csr"] = [replace(config.arms["csr"][0], backbone="other"), config.arms["csr"][1]]
     config.run.arms += ["other-csr", "other"]
-    assert comparisons(configured(tmp_path, Plans(config).experiments["demo"])) == [
+    assert comparisons(study_of(tmp_path, config)) == [
         ("csr", "finetune", "baseline"),
         ("csr", "mask", "mask"),
         ("other-csr", "other", "plain"),
@@ -130,13 +129,13 @@ def test_restoring_is_judged_between_arms_of_one_backbone(tmp_path):
     for name, change in (("scratch", {"start": "scratch"}), ("switching", {"switch": 0.35})):
         config.arms[name] = [replace(config.arms["other"][0], **change)]
         config.run.arms = ["finetune", name, "other-csr", "other"]
-        assert ("other-csr", "other", "plain") in comparisons(configured(tmp_path, Plans(config).experiments["demo"]))
+        assert ("other-csr", "other", "plain") in comparisons(study_of(tmp_path, config))
     # without a plain arm on its backbone, or where the baseline restores as well, more than restoring differs
     config.run.arms = ["finetune", "other-csr"]
-    assert comparisons(configured(tmp_path, Plans(config).experiments["demo"])) == [("other-csr", "finetune", "other")]
+    assert comparisons(study_of(tmp_path, config)) == [("other-csr", "finetune", "other")]
     config.run.arms = ["csr", "finetune", "csr-again"]
     config.arms["csr-again"] = config.arms["csr"]
-    assert ("csr-again", "csr", "other") in comparisons(configured(tmp_path, Plans(config).experiments["demo"]))
+    assert ("csr-again", "csr", "other") in comparisons(study_of(tmp_path, config))
 
 
 def test_a_control_restores_as_long_as_the_arm(tmp_path):
@@ -144,7 +143,7 @@ def test_a_control_restores_as_long_as_the_arm(tmp_path):
     config.run.arms += ["short", "short-mask"]
     for name, data in (("short", "codeswitch"), ("short-mask", "mask")):
         config.arms[name] = [replace(config.arms["csr"][0], data=data, updates=3), replace(config.arms["csr"][1], updates=9)]
-    assert comparisons(configured(tmp_path, Plans(config).experiments["demo"])) == [
+    assert comparisons(study_of(tmp_path, config)) == [
         ("csr", "finetune", "baseline"),
         ("csr", "random", "random"),
         ("short", "finetune", "baseline"),

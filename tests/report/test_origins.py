@@ -2,10 +2,8 @@
 
 from invented import MAPPING, configuration, plain, put, report, results
 
-from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.report.origins import cost
 from workflow_scripts.stage import read_json
-from workflow_scripts.tasks.plan import Plans
 from workflow_scripts.text.acquisition import Data
 
 
@@ -32,8 +30,7 @@ def test_acquired_data_are_listed_with_licence_and_citation(tmp_path):
     settings.lexicons["own"].gold["de-en"] = "results/data/web.txt"
     origin = {"kind": "url", "url": "http://x/words.txt", "sha256": "f00d"}
     put(root / "data/web.txt.json", {"origin": origin, "bytes": 12345, "sha256": "f00d", "date": "2026-01-02"})
-    write_report(root, tmp_path / "report.html", tmp_path / "scores.tsv", plans=Plans(settings))
-    page = plain((tmp_path / "report.html").read_text(encoding="utf-8"))
+    page = plain(report(root, tmp_path, settings)[0])
     assert "web url http://x/words.txt SHA-256 f00d 12,345 2026-01-02 CC0 Nobody & al. (2020) source: results/data/{data}.….json" in page
     assert "http://y" not in page.partition("The configuration")[0]
 

@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 import subprocess
 import sys
 from dataclasses import asdict
@@ -12,9 +11,7 @@ import html5lib
 import pytest
 import test_labels
 import warm
-from browser import launch_options
-from invented import BLEU, configuration, put, results
-from playwright.sync_api import sync_playwright
+from invented import BLEU, configuration, done_again, put, results
 
 SEEDS = (1, 2)
 HYPOTHESIS = f"<script>alert(1)</script> & {'Donaudampfschifffahrt' * 12}"
@@ -85,29 +82,16 @@ def report(tmp_path_factory):
     """The report on two experiments with two seeds each."""
     folder = tmp_path_factory.mktemp("report")
     root = results(folder / "results", SEEDS, hypothesis=HYPOTHESIS, bleu=lambda arm, seed: BLEU[arm] + seed / 10)
-    for part in ("runs", "codeswitch"):
-        shutil.copytree(root / part / "demo", root / part / "again")
+    config = configuration(SEEDS)
+    done_again(root, config)
     for stage, seconds in (("codeswitch", 9), ("corpus", 30), ("training", 1234)):
         put(root / f"benchmarks/{stage}/demo.tsv", f"s\th:m:s\tmax_rss\tcpu_time\n{seconds}\t-\t100\t{seconds}\n")
-    config = configuration(SEEDS)
-    config.run.experiments.append("again")
-    config.experiments["again"] = config.experiments["demo"]
     (folder / "configuration.json").write_text(json.dumps(asdict(config)), encoding="utf-8")
     paths = {"--results": root, "--html": folder / "report.html", "--scores": folder / "scores.tsv"}
     paths |= {"--configuration": folder / "configuration.json"}
     command = [warm.python(), "-m", "workflow_scripts.report"]
     subprocess.run([*command, *(str(part) for pair in paths.items() for part in pair)], check=True, env=warm.environment())
     return folder / "report.html"
-
-
-@pytest.fixture(scope="module")
-def browser():
-    try:
-        options = launch_options()
-    except (AssertionError, OSError, subprocess.CalledProcessError) as reason:
-        pytest.skip(f"no Chromium is installed, and none could be fetched from npm: {reason}")
-    with sync_playwright() as playwright:
-        yield playwright.chromium.launch(**options)
 
 
 @pytest.fixture

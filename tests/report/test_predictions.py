@@ -4,8 +4,6 @@ from dataclasses import replace
 
 import pytest
 import test_search_results
-from browser import launch_options
-from playwright.sync_api import sync_playwright
 from test_page import CONTRASTS, STICKING_OUT
 
 from workflow_scripts.report import explorer, predictions
@@ -72,12 +70,6 @@ def study_of(task, folder):
         (study.seed(arm) / "predictions").mkdir(parents=True)
         write_lines(study.seed(arm) / "predictions/en.hyp", lines)
     return study, config
-
-
-@pytest.fixture(scope="module")
-def browser():
-    with sync_playwright() as playwright:
-        yield playwright.chromium.launch(**launch_options())
 
 
 @pytest.fixture

@@ -3,15 +3,13 @@
 from dataclasses import replace
 
 import pytest
-from invented import configuration, plain, put, results
+from invented import configuration, plain, put, report, results, study_of
 
 from workflow_scripts.config.experiments import Published
 from workflow_scripts.evidence.comet import Comet, same_model
-from workflow_scripts.report.__main__ import section, write_report
+from workflow_scripts.report.__main__ import section
 from workflow_scripts.report.published import published, updates_needed
-from workflow_scripts.report.study import configured
 from workflow_scripts.report.zero_shot import directions
-from workflow_scripts.tasks.plan import Plans
 
 
 def test_published_numbers_stand_beside_measured_ones(tmp_path):
@@ -22,8 +20,7 @@ def test_published_numbers_stand_beside_measured_ones(tmp_path):
         Published(arm="csr", metric="BLEU", value=38.1, source="Table II", backbone="facebook/mbart-large-cc25", updates=30000),
         Published(arm="finetune", metric="BLEU", value=37.8, source="Table II", backbone="somebody/mbart", updates=100),
     ]
-    write_report(root, tmp_path / "p.html", tmp_path / "p.tsv", plans=Plans(config))
-    text = plain((tmp_path / "p.html").read_text(encoding="utf-8"))
+    text = plain(report(root, tmp_path, config)[0])
     assert "39.2 Table <II> – not comparable : not measured here" in text
     assert "backbone facebook/mbart-large-cc25 there, somebody/mbart here; 30,000 updates there, 100 here" in text
     assert "37.8 Table II 20.00 yes, as far as the conditions say" in text
@@ -34,7 +31,7 @@ def test_a_published_meteor_and_model_are_found_under_their_names_here(tmp_path)
     small = root / "backbones/small/backbone.json"
     put(root / "backbones/xlmr/backbone.json", {"kind": "hub", "model": "somebody/xlmr"})
     put(small, {"kind": "converted", "start": "results/backbones/xlmr/model"})
-    study = configured(root, Plans(config).experiments["demo"])
+    study = study_of(root, config)
     measured = [{"testset": "pages", "arm": "csr", "seed": 1, "metric": "METEOR (exact+stem)", "value": 15.5, "signature": "s"}]
     for backbone, differs in (("somebody/xlmr", []), ("somebody/other", ["backbone somebody/other there, somebody/xlmr here"])):
         study.settings.published = [Published("csr", "METEOR", 15.9, "Table 3", backbone=backbone)]
@@ -62,7 +59,7 @@ def test_published_numbers_of_other_text_or_another_rouge_are_not_comparable(tmp
     def told(lowercase, metrics):
         config.corpora["help"].lowercase = lowercase
         put(path, {"sentences": 3, "metrics": metrics})
-        study = configured(root, Plans(config).experiments["demo"])
+        study = study_of(root, config)
         return {row["number"].source: (row["measured"]["mean"], row["differs"]) for row in section(study)["published"]}
 
     with_capitals, without = told(False, measured), told(True, {key: measured[key] for key in ("BLEU", "ROUGE-1")})
@@ -101,7 +98,7 @@ def compared(tmp_path, number):
     for path in (root / "runs/demo").glob("*/seed1/pages.scores.json"):
         said = {"value": 0.4, "signature": "model:Unbabel/wmt20-comet-da|revision:1", "reason": None}
         put(path.with_name("pages.comet.json"), said)
-    (row,) = section(configured(root, Plans(config).experiments["demo"]))["published"]
+    (row,) = section(study_of(root, config))["published"]
     return row["differs"]
 
 
@@ -128,7 +125,7 @@ def test_one_difference_makes_a_number_not_comparable(tmp_path, other, told):
 
 
 def test_bleu_of_another_tokeniser_is_not_comparable(tmp_path):
-    study = configured(results(tmp_path / "results"), Plans(configuration()).experiments["demo"])
+    study = study_of(results(tmp_path / "results"), configuration())
     measured = [{"testset": "pages", "arm": "csr", "seed": 1, "metric": "BLEU", "value": 30.5, "signature": "nrefs:1|case:mixed|tok:13a|s"}]
     for tokenize, differs in (("13a", []), ("none", ["tokeniser none there, 13a here"])):
         study.settings.published = [Published("csr", "BLEU", 31.5, "Table 3", tokenize=tokenize)]
@@ -138,7 +135,7 @@ def test_bleu_of_another_tokeniser_is_not_comparable(tmp_path):
 
 def test_random_weights_are_no_published_model(tmp_path):
     root, config = results(tmp_path / "results"), configuration()
-    study = configured(root, Plans(config).experiments["demo"])
+    study = study_of(root, config)
     assert study.published_model("csr") == "somebody/mbart"
     study.arms["csr"][0].start = "scratch"
     assert study.published_model("csr") == "random weights"
@@ -151,9 +148,9 @@ def test_random_weights_are_no_published_model(tmp_path):
 
 def test_text_that_is_held_out_or_stands_in_files_is_named(tmp_path):
     config = configuration()
-    assert configured(tmp_path, Plans(config).experiments["demo"]).tested_on["pages"] == "held out of train.de and train.en"
+    assert study_of(tmp_path, config).tested_on["pages"] == "held out of train.de and train.en"
     config.corpora["help"].test["pages"] = replace(config.corpora["help"].test["pages"], held_out=None, files={"de": "a.de", "en": "a.en"})
-    assert configured(tmp_path, Plans(config).experiments["demo"]).tested_on["pages"] == "a.de and a.en"
+    assert study_of(tmp_path, config).tested_on["pages"] == "a.de and a.en"
 
 
 def test_an_older_name_of_a_comet_model_and_a_folder_are_the_same_model():
@@ -166,7 +163,7 @@ def test_distances_of_the_model_before_training_have_published_numbers_too(tmp_p
     root, config = results(tmp_path / "results"), configuration()
     number = Published("backbone", "distance_means", 28.33, "Table VI", direction="en-de", backbone="somebody/mbart")
     config.experiments["demo"].published = [number]
-    (row,) = section(configured(root, Plans(config).experiments["demo"]))["published"]
+    (row,) = section(study_of(root, config))["published"]
     assert row["measured"]["mean"] == 23.25 / 2 and row["differs"] == ["direction en-de there, de-en here"]
 
 
@@ -176,7 +173,7 @@ def test_updates_until_the_baselines_loss_are_beside_the_published_ones(tmp_path
     rows = [*updates_needed([enough, few, {"arm": "random", "points": 9, "finetuning": None}])]
     assert [(row["arm"], row["value"]) for row in rows] == [("csr", 11_000.0), ("csr", 13_000.0)]
     results(tmp_path)
-    study = configured(tmp_path, Plans(configuration()).experiments["demo"])
+    study = study_of(tmp_path, configuration())
     study.settings.published = [Published("csr", "updates_to_baseline_loss", 12_000.0, "Figure 2")]
     (row,) = published(study, rows)
     assert row["measured"]["mean"] == 12_000 and row["differs"] == [
@@ -187,7 +184,7 @@ def test_updates_until_the_baselines_loss_are_beside_the_published_ones(tmp_path
 def ahead(here, theirs, marker=""):
     """A part with one learnt and one zero-shot direction, whose csr has the score `here` in both, finetune 20."""
     config = configuration(arms=("finetune", "csr"))
-    study = configured(here.pop("folder"), Plans(config).experiments["demo"])
+    study = study_of(here.pop("folder"), config)
     study.zero_shot = {"other@pages": "es"}
     study.settings.published = [
         Published(arm, "BLEU", value, "x", testset=test, significance="‡" if arm == "csr" else "")

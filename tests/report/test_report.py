@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from invented import ARMS, configuration, plain, put, report, results
+from invented import ARMS, configuration, done_again, plain, put, report, results
 
 from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.report.comparison import contrast
@@ -41,8 +41,7 @@ def test_a_lower_cased_corpus_is_called_so(tmp_path):
     root, config = results(tmp_path / "results"), configuration()
     assert "lower-cased" not in plain(report(root, tmp_path)[0]).partition("The configuration")[0]
     config.corpora["help"].lowercase = True
-    write_report(root, tmp_path / "report.html", tmp_path / "s.tsv", plans=Plans(config))
-    text = plain((tmp_path / "report.html").read_text(encoding="utf-8"))
+    text = plain(report(root, tmp_path, config)[0])
     assert "all of its text was lower-cased" in text and "German to English, of lower-cased text" in text
 
 
@@ -99,11 +98,8 @@ def test_a_folder_without_a_run_is_one_clear_error(tmp_path):
 
 def test_many_experiments_have_a_page_each(tmp_path):
     root = results(tmp_path / "results")
-    for folder in ("runs", "codeswitch"):
-        shutil.copytree(root / folder / "demo", root / folder / "again")
     config = configuration()
-    config.experiments["again"] = config.experiments["demo"]
-    config.run.experiments.append("again")
+    done_again(root, config)
     pages = tuple(tmp_path / "report" / f"{name}.html" for name in ("demo", "again"))
     for path in (root / "runs/again").rglob("*.json"):
         path.write_text(path.read_text(encoding="utf-8").replace("abc123", "def456"), encoding="utf-8")
@@ -143,13 +139,9 @@ def test_small_functions():
 def test_an_overview_stands_above_several_experiments(tmp_path, page):
     assert 'id="overview"' not in page[0]
     root = tmp_path / "results"
-    for folder in ("runs", "codeswitch"):
-        shutil.copytree(root / folder / "demo", root / folder / "again")
     config = configuration()
-    config.experiments["again"] = config.experiments["demo"]
-    config.run.experiments.append("again")
-    write_report(root, tmp_path / "two.html", tmp_path / "two.tsv", plans=Plans(config))
-    html = (tmp_path / "two.html").read_text(encoding="utf-8")
+    done_again(root, config)
+    html = report(root, tmp_path, config)[0]
     table = html[html.index('id="overview"') : html.index('id="scores-demo"')]
     assert table.count('<a href="#headline-again">') == len(ARMS) and "21.25 ‡" in table and "+1.25" in table
     assert "without a model" in table and table.count("3.33") == 2 * len(ARMS)
@@ -160,11 +152,9 @@ def test_an_overview_stands_above_several_experiments(tmp_path, page):
 def test_the_hash_of_the_configuration_tells_configurations_apart(tmp_path, page):
     (found,) = re.findall(r"The configuration \(SHA-256 ([0-9a-f]{16})", page[0])
     config = configuration()
-    write_report(tmp_path / "results", tmp_path / "same.html", tmp_path / "s.tsv", plans=Plans(config))
+    assert found in report(tmp_path / "results", tmp_path, config)[0]
     config.experiments["demo"].training.dropout = 0.123
-    write_report(tmp_path / "results", tmp_path / "other.html", tmp_path / "s.tsv", plans=Plans(config))
-    assert found in (tmp_path / "same.html").read_text(encoding="utf-8")
-    assert found not in (tmp_path / "other.html").read_text(encoding="utf-8")
+    assert found not in report(tmp_path / "results", tmp_path, config)[0]
 
 
 def test_models_of_other_experiments_stand_in_a_matrix(tmp_path):
@@ -189,35 +179,29 @@ def test_models_of_other_experiments_stand_in_a_matrix(tmp_path):
             put(path.with_name(f"{other}@pages.scores.json"), {"sentences": 3, "metrics": score})
         for file in ("pages.seed1.json", "pages.json"):
             shutil.copy(root / "runs" / name / "significance" / file, root / "runs" / name / "significance" / f"{other}@{file}")
-    write_report(root, tmp_path / "z.html", tmp_path / "z.tsv", plans=Plans(config))
-    html = (tmp_path / "z.html").read_text(encoding="utf-8")
+    html = report(root, tmp_path, config)[0]
     matrix = plain(html[html.index('id="zero-shot"') : html.index('id="run-demo"')])
     # p = 0.003 for three arms on two test sets
     assert "Spanish spanish@pages csr 3.25 † +1.25 21.25 † +1.25" in matrix and "German demo@pages csr 21.25 † +1.25 3.25 † +1.25" in matrix
     assert "German demo@pages a copy of the source 3.33 3.33" in matrix
     assert "Test set spanish@pages" not in html
-    rows = [row.split("\t") for row in (tmp_path / "z.tsv").read_text(encoding="utf-8").splitlines()]
+    rows = [row.split("\t") for row in (tmp_path / "scores.tsv").read_text(encoding="utf-8").splitlines()]
     assert ["demo", "spanish@pages", "es-en", "csr", "3.25"] in [[row[0], row[3], row[4], row[5], row[8]] for row in rows]
 
 
-def test_in_the_matrix_experiments_on_one_corpus_share_rows_and_what_a_model_learnt_together_is_in_italics():
-    def part(name, corpus, sources, zero_shot, arms):
-        own = {"pages": {"cells": {(arm, "BLEU"): {"mean": 10 + place} for place, arm in enumerate(arms)}}}
-        others = {test: {"cells": {(arm, "BLEU"): {"mean": 1.0} for arm in arms}} for test in zero_shot}
-        study = SimpleNamespace(
-            name=name, corpus_name=corpus, source=sources[0], learnt_sources=sources, target="en", leading="BLEU", zero_shot=zero_shot,
-            tested=["pages", *zero_shot], arms=dict.fromkeys(arms), baseline=arms[0], lowercased=[],
-        )  # fmt: skip
-        return {
-            "study": study,
-            "failed": {},
-            "scores": {
-                "tables": own | others,
-                "trivial": {test: {"BLEU": 3.5} for test in own | others},
-                "trivially": "a copy of the source",
-            },
-        }
+def part(name, corpus, sources, zero_shot, arms=("csr",), metrics=("BLEU",)):
+    """What the page has of an experiment whose models translate other test sets, too."""
+    tested = ["pages", *zero_shot]
+    study = SimpleNamespace(
+        name=name, corpus_name=corpus, source=sources[0], learnt_sources=sources, target="en", leading="BLEU", zero_shot=zero_shot,
+        tested=tested, arms=dict.fromkeys(arms), baseline=arms[0], lowercased=[],
+    )  # fmt: skip
+    tables = {test: {"cells": {(arm, metric): {"mean": 1.0} for arm in arms for metric in metrics}} for test in tested}
+    trivial = {"trivial": {test: {"BLEU": 3.5} for test in tested}, "trivially": "a copy of the source"}
+    return {"study": study, "failed": {}, "scores": {"tables": tables, **trivial}}
 
+
+def test_in_the_matrix_experiments_on_one_corpus_share_rows_and_what_a_model_learnt_together_is_in_italics():
     (matrix,) = zero_shot(
         [
             part("german", "de", ["de"], {"spanish@pages": "es"}, ["sga"]),
@@ -236,16 +220,8 @@ def test_in_the_matrix_experiments_on_one_corpus_share_rows_and_what_a_model_lea
 
 
 def test_comet_has_a_matrix_of_its_own_where_it_was_measured():
-    def part(name, source, zero_shot, metrics):
-        cells = {test: {"cells": {("csr", metric): {"mean": 1.0} for metric in metrics}} for test in ("pages", *zero_shot)}
-        study = SimpleNamespace(
-            name=name, corpus_name=source, source=source, learnt_sources=[source], target="en", leading="BLEU", zero_shot=zero_shot,
-            tested=["pages", *zero_shot], arms={"csr": None}, baseline="csr", lowercased=[],
-        )  # fmt: skip
-        return {"study": study, "failed": {}, "scores": {"tables": cells, "trivial": {}, "trivially": "a copy of the source"}}
-
-    parts = [part("de1", "de", {"ru1@pages": "ru"}, ["BLEU", "COMET"]), part("ru1", "ru", {"de1@pages": "de"}, ["BLEU"])]
-    bleu, comet = zero_shot(parts)
+    german = part("de1", "de", ["de"], {"ru1@pages": "ru"}, metrics=["BLEU", "COMET"])
+    bleu, comet = zero_shot([german, part("ru1", "ru", ["ru"], {"de1@pages": "de"})])
     assert (
         (bleu["metric"], comet["metric"]) == ("BLEU", "COMET")
         and list(bleu["columns"]) == ["de1", "ru1"]
@@ -254,20 +230,12 @@ def test_comet_has_a_matrix_of_its_own_where_it_was_measured():
 
 
 def test_in_the_matrix_a_test_set_has_one_row_for_models_of_all_backbones():
-    def part(name, corpus, source, zero_shot):
-        cells = {test: {"cells": {("csr", "BLEU"): {"mean": 1.0}}} for test in ("pages", *zero_shot)}
-        study = SimpleNamespace(
-            name=name, corpus_name=corpus, source=source, learnt_sources=[source], target="en", leading="BLEU", zero_shot=zero_shot,
-            tested=["pages", *zero_shot], arms={"csr": None}, baseline="csr", lowercased=[],
-        )  # fmt: skip
-        return {"study": study, "failed": {}, "scores": {"tables": cells, "trivial": {}, "trivially": "a copy of the source"}}
-
     (matrix,) = zero_shot(
         [
-            part("de1", "german", "de", {"ru1@pages": "ru"}),
-            part("ru1", "russian", "ru", {"de1@pages": "de"}),
-            part("de2", "german", "de", {"ru2@pages": "ru"}),
-            part("ru2", "russian", "ru", {"de2@pages": "de"}),
+            part("de1", "german", ["de"], {"ru1@pages": "ru"}),
+            part("ru1", "russian", ["ru"], {"de1@pages": "de"}),
+            part("de2", "german", ["de"], {"ru2@pages": "ru"}),
+            part("ru2", "russian", ["ru"], {"de2@pages": "de"}),
         ]
     )
     assert matrix["rows"] == {"de1@pages": "de", "ru1@pages": "ru"} and len(matrix["cells"]) == 8

@@ -3,11 +3,9 @@
 import json
 
 import pytest
-from invented import configuration, put, results
+from invented import configuration, put, results, study_of
 
-from workflow_scripts.report.study import configured
 from workflow_scripts.report.tradeoff import cost
-from workflow_scripts.tasks.plan import Plans
 
 
 @pytest.mark.parametrize(
@@ -18,7 +16,7 @@ def test_the_weights_that_were_trained_are_counted(said, trained, tmp_path):
     root = results(tmp_path / "results")
     for path in (root / "runs/demo/csr/seed1").glob("*/training.json"):
         put(path, {**json.loads(path.read_text(encoding="utf-8")), "settings": {"batch_tokens": 10}, **said})
-    study = configured(root, Plans(configuration()).experiments["demo"])
+    study = study_of(root, configuration())
     study.pretraining = {"csr": 700}
     found = cost(study, "csr")
     assert (found["trained"], found["pretraining_tokens"]) == (trained, 700) and found["training_tokens"] > 0

@@ -6,13 +6,14 @@ from html import unescape
 
 import pytest
 from invented import put
-from test_labels import RIGHT, configuration, results
+from test_labels import RIGHT, configuration, made, results
 
 from workflow_scripts.config.analyses import Analysis
 from workflow_scripts.config.experiments import Published
 from workflow_scripts.evidence.cka import Cka
 from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.report.predictors import correlation, predictors
+from workflow_scripts.report.study import configured
 from workflow_scripts.report.transfer_tables import against_base, by_seed_interval, summed_up, transfer
 from workflow_scripts.stage import read_json, write_json
 from workflow_scripts.tasks.plan import Plans
@@ -88,10 +89,7 @@ def test_models_that_do_not_beat_what_needs_none_are_named(run):
         write_json(path, {**read_json(path), "accuracy": 20.0})
     found = transfer(folder / "results", Plans(config))
     assert found["tasks"][0]["not_above"] == ["continued"]
-    write_report(folder / "results", folder / "report.html", folder / "scores.tsv", Plans(config))
-    assert "texts: continued is not above the most frequent label on average (55.00 %)" in (folder / "report.html").read_text(
-        encoding="utf-8"
-    )
+    assert "texts: continued is not above the most frequent label on average (55.00 %)" in made(folder, config)
 
 
 def test_a_task_that_cannot_be_compared_says_why(run):
@@ -99,8 +97,7 @@ def test_a_task_that_cannot_be_compared_says_why(run):
     (folder / "results/runs/first/transfer.json").unlink()
     found = transfer(folder / "results", Plans(config))
     assert "transfer.json is missing" in found["failed"]["first"] and found["tasks"] == []
-    write_report(folder / "results", folder / "report.html", folder / "scores.tsv", Plans(config))
-    assert "first could not be compared" in (folder / "report.html").read_text(encoding="utf-8")
+    assert "first could not be compared" in made(folder, config)
 
 
 def test_a_damaged_test_of_the_differences_says_what_it_lacks(run):
@@ -113,14 +110,11 @@ def test_without_a_base_there_is_no_such_section(run):
     folder, config = run
     config.run.transfer = None
     assert transfer(folder / "results", Plans(config)) == {}
-    write_report(folder / "results", folder / "report.html", folder / "scores.tsv", Plans(config))
-    assert 'id="transfer"' not in (folder / "report.html").read_text(encoding="utf-8")
+    assert 'id="transfer"' not in made(folder, config)
 
 
 def test_a_difference_is_always_the_models_from_the_base(run):
     folder, config = run
-    from workflow_scripts.report.study import configured
-
     study = configured(folder / "results", Plans(config).experiments["first"])
     pairs = [{"testset": "de", "seed": None, "arm": "base", "other": "new", "difference": 2.0, "low": -1.0, "high": 5.0, "p": 0.2}]
     test = against_base(study, "b", {"b": "base", "n": "new"}, pairs)["n", "de"]
