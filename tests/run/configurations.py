@@ -4,7 +4,11 @@ import copy
 from pathlib import Path
 
 import yaml
+from snakemake.iocontainers import Wildcards
 from snakemake.utils import update_config
+
+from workflow_scripts.run.jobs import Job
+from workflow_scripts.tasks.plan import Plans
 
 DEFAULT = yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8"))
 RECIPE = yaml.safe_load(Path("config/help-summaries.yaml").read_text(encoding="utf-8"))
@@ -52,3 +56,9 @@ def with_value(raw: dict, path: str, value) -> dict:
     else:
         node[int(last) if isinstance(node, list) else last] = value
     return raw
+
+
+def job(config, **wildcards):
+    """The job of some wildcards."""
+    return Job(Plans(config), Wildcards(fromdict=wildcards))
+

@@ -2,21 +2,20 @@
 
 import copy
 import dataclasses
-from types import SimpleNamespace
 
 import pytest
 import yaml
+from configurations import job
 
 from workflow_scripts.config.analyses import ours
 from workflow_scripts.run import analyses, backbone_inputs, report_inputs
 from workflow_scripts.run.config import load
-from workflow_scripts.run.jobs import Job
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.plan import Plans
 from workflow_scripts.text.parallel import Documents
 
 ARMS = ["bible", "help-de-en/finetune/seed1/finetune", "help-de-en/csr/seed1/pretext"]
-PART = SimpleNamespace(analysis="insides", backbone="other")
+PART = {"analysis": "insides", "backbone": "other"}
 
 
 def configured(**changes):
@@ -40,22 +39,22 @@ def small(**changes):
 
 def test_an_analysis_reads_models_of_backbones_and_arms_and_the_first_test_set():
     config = configured()
-    assert analyses.model_folders(Job(Plans(config), PART)) == [
+    assert analyses.model_folders(job(config, **PART)) == [
         "results/backbones/bible/model",
         "results/runs/help-de-en/finetune/seed1/finetune/model",
         "results/runs/help-de-en/csr/seed1/pretext/model",
     ]
-    assert analyses.texts(Job(Plans(config), PART)) == [
+    assert analyses.texts(job(config, **PART)) == [
         "results/corpora/help.de-en/test/pages.de",
         "results/corpora/help.de-en/test/pages.en",
     ]
     told = ["--names", *ARMS, "--side", "encoder"]
-    assert analyses.stage_flags(Job(Plans(config), PART), "cka") == [*told, "--base", "bible", "--languages", "de", "en", "--parallel"]
-    assert analyses.stage_flags(Job(Plans(config), PART), "spectra") == [*told, "--base", "bible"]
-    assert analyses.stage_flags(Job(Plans(config), PART), "separability") == [*told, "--languages", "de", "en", "--parallel"]
+    assert analyses.stage_flags(job(config, **PART), "cka") == [*told, "--base", "bible", "--languages", "de", "en", "--parallel"]
+    assert analyses.stage_flags(job(config, **PART), "spectra") == [*told, "--base", "bible"]
+    assert analyses.stage_flags(job(config, **PART), "separability") == [*told, "--languages", "de", "en", "--parallel"]
     assert {f"results/analyses/insides/{stage}.json" for stage in ours()} <= {*report_inputs.report_inputs(Plans(config))}
     only = configured(languages=["en"], stages=["cka"], parallel=False, cka={"poolings": ["first"]})
-    assert analyses.stage_flags(Job(Plans(only), PART), "cka")[-2:] == ["--languages", "en"]
+    assert analyses.stage_flags(job(only, **PART), "cka")[-2:] == ["--languages", "en"]
     assert analyses.results(only) == ["results/analyses/insides/cka.json"]
 
 
@@ -143,34 +142,29 @@ def test_text_with_labels_has_no_translations_line_by_line():
     with pytest.raises(InputError, match=r"insides.testset: is for `corpora`; .*Leave it out"):
         configured(corpus="topics", parallel=False, testset="german", also={"labelled": labelled})
     config = configured(corpus="topics", parallel=False, also={"labelled": labelled})
-    assert analyses.texts(Job(Plans(config), PART)) == [
+    assert analyses.texts(job(config, **PART)) == [
         "results/labelled/topics/test/first.en.tsv",
         "results/labelled/topics/test/german.de.tsv",
     ]
-    assert analyses.stage_flags(Job(Plans(config), PART), "cka")[-1] == "--labelled"
+    assert analyses.stage_flags(job(config, **PART), "cka")[-1] == "--labelled"
 
 
 def test_documents_are_read_as_in_training():
     config = configured()
-    assert "--documents" not in analyses.stage_flags(Job(Plans(config), PART), "cka")
+    assert "--documents" not in analyses.stage_flags(job(config, **PART), "cka")
     corpus = config.analyses["insides"].corpus
     config.corpora[corpus] = dataclasses.replace(config.corpora[corpus], documents=Documents("de"))
-    assert (
-        analyses.stage_flags(Job(Plans(config), PART), "cka")[-1]
-        == analyses.stage_flags(Job(Plans(config), PART), "separability")[-1]
-        == "--documents"
-    )
-    assert "--documents" not in analyses.stage_flags(Job(Plans(config), PART), "spectra")
+    last = {stage: analyses.stage_flags(job(config, **PART), stage)[-1] for stage in ours()}
+    assert {stage for stage, flag in last.items() if flag == "--documents"} == {"cka", "separability"}
 
 
 def test_a_backbone_that_only_analyses_use_knows_their_languages_and_may_be_an_encoder():
     config = configured(models=["bible", "other"], also={"backbones": {"other": {"kind": "hub", "model": "xlm-roberta-base"}}})
-    assert backbone_inputs.backbone_languages(Job(Plans(config), PART)) == ["de", "en"]
-    assert backbone_inputs.encoder_will_do(Job(Plans(config), PART)) == "--encoder-will-do"
-    with_users = SimpleNamespace(backbone="bible")
-    assert backbone_inputs.encoder_will_do(Job(Plans(config), with_users)) == ""
+    assert backbone_inputs.backbone_languages(job(config, **PART)) == ["de", "en"]
+    assert backbone_inputs.encoder_will_do(job(config, **PART)) == "--encoder-will-do"
+    assert backbone_inputs.encoder_will_do(job(config, backbone="bible")) == ""
     # what experiments need of a backbone is not changed by looking into it
-    assert backbone_inputs.backbone_languages(Job(Plans(configured(languages=["en"], stages=["cka"])), with_users)) == ["de", "en"]
+    assert backbone_inputs.backbone_languages(job(configured(languages=["en"], stages=["cka"]), backbone="bible")) == ["de", "en"]
 
 
 def test_models_of_other_depth_are_compared_if_each_layer_is_or_if_they_are_not_compared_with_each_other():

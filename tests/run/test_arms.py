@@ -2,16 +2,13 @@
 
 import json
 import re
-from types import SimpleNamespace
 
 import pytest
-from configurations import changed
-from snakemake.iocontainers import Wildcards
+from configurations import changed, job
 
 from workflow_scripts.run import analyses, arms, backbone_inputs, bridges, findings, lexicon_inputs, model_findings
 from workflow_scripts.run.config import load
 from workflow_scripts.run.estimates import MBART_LARGE
-from workflow_scripts.run.jobs import Job
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks import translation
 from workflow_scripts.tasks.plan import Plans
@@ -79,28 +76,22 @@ def test_one_clear_line_for_each_mistake(phases, said):
 def test_an_arm_starts_from_its_own_backbone_which_keeps_its_head():
     config = load(with_arm({**SGA, "sga": {"denoising": False}}, **{"experiments/help-de-en/sga": {"prompt_length": 7}}))
     assert [Plans(config).experiments["help-de-en"].backbone_of(arm).name for arm in ("finetune", "own")] == ["bible", "encoder"]
-    w = SimpleNamespace(experiment="help-de-en", arm="own", seed="1", backbone="encoder")
-    assert arms.phase_start(Job(Plans(config), w), "finetune") == "results/backbones/encoder/model"
-    assert (
-        backbone_inputs.loaded_for(Job(Plans(config), w)) == "--keep-head"
-        and backbone_inputs.encoder_will_do(Job(Plans(config), w)) == "--encoder-will-do"
-    )
-    w.backbone = "bible"
-    assert backbone_inputs.loaded_for(Job(Plans(config), w)) == "" and backbone_inputs.encoder_will_do(Job(Plans(config), w)) == ""
-    flags = arms.task_flags(Job(Plans(config), w))
-    assert (
-        flags[:3] == ["--generator", "sga", "--generator-settings"]
-        and {"prompt_length": 7, "denoising": False}.items() <= json.loads(flags[3]).items()
-    )
-    w.arm = "finetune"
-    assert arms.task_flags(Job(Plans(config), w)) == [] and arms.switching_lexicon(Job(Plans(config), w)) == {}
+    asked = job(config, experiment="help-de-en", arm="own", seed="1", backbone="encoder")
+    assert arms.phase_start(asked, "finetune") == "results/backbones/encoder/model"
+    assert backbone_inputs.loaded_for(asked) == "--keep-head" and backbone_inputs.encoder_will_do(asked) == "--encoder-will-do"
+    flags = arms.task_flags(asked)
+    assert flags[:3] == ["--generator", "sga", "--generator-settings"]
+    assert {"prompt_length": 7, "denoising": False}.items() <= json.loads(flags[3]).items()
+    other = job(config, experiment="help-de-en", arm="finetune", seed="1", backbone="bible")
+    assert backbone_inputs.loaded_for(other) == "" and backbone_inputs.encoder_will_do(other) == ""
+    assert arms.task_flags(other) == [] and arms.switching_lexicon(other) == {}
 
 
 def test_a_phase_that_switches_words_reads_the_lexicon_of_its_direction():
     config = load(with_arm({"data": "task", "updates": 4200, "switch": 0.3}))
-    w = SimpleNamespace(experiment="help-de-en", arm="own", seed="1")
-    assert arms.switching_lexicon(Job(Plans(config), w)) == {"lexicon": "results/lexicons/help.de-en/unsupervised/de-en.tsv"}
-    assert json.loads(arms.task_flags(Job(Plans(config), w))[1])["noise"]["rate"] == 0.3
+    asked = job(config, experiment="help-de-en", arm="own", seed="1")
+    assert arms.switching_lexicon(asked) == {"lexicon": "results/lexicons/help.de-en/unsupervised/de-en.tsv"}
+    assert json.loads(arms.task_flags(asked)[1])["noise"]["rate"] == 0.3
 
 
 def with_another_corpus():
@@ -116,16 +107,13 @@ def with_another_corpus():
 def test_corpora_that_are_learnt_together_are_read_by_training_and_backbone():
     raw = with_another_corpus()
     config = load(raw)
-    w = SimpleNamespace(experiment="help-de-en", arm="own", seed="1", backbone="bible")
+    asked = job(config, experiment="help-de-en", arm="own", seed="1", backbone="bible")
     folder = "results/corpora/other.es-en"
-    assert arms.more_text(Job(Plans(config), w)) == {"more_sources": [f"{folder}/train.es"], "more_targets": [f"{folder}/train.en"]}
-    assert arms.task_flags(Job(Plans(config), w)) == ["--more-languages", "es", "--more-target-languages", "en"]
-    assert arms.trained_direction(Job(Plans(config), w)) == ["de", "en"]
-    assert backbone_inputs.backbone_languages(Job(Plans(config), w)) == [
-        "de",
-        "en",
-        "es",
-    ] and f"{folder}/train.es" in backbone_inputs.backbone_task_text(Job(Plans(config), w))
+    assert arms.more_text(asked) == {"more_sources": [f"{folder}/train.es"], "more_targets": [f"{folder}/train.en"]}
+    assert arms.task_flags(asked) == ["--more-languages", "es", "--more-target-languages", "en"]
+    assert arms.trained_direction(asked) == ["de", "en"]
+    assert backbone_inputs.backbone_languages(asked) == ["de", "en", "es"]
+    assert f"{folder}/train.es" in backbone_inputs.backbone_task_text(asked)
     # the other corpus must not have what the model is tested on
     assert translation.zero_shot_references(Plans(config), "other", "en") == ["results/corpora/help.de-en/test/pages.en"]
     raw["arms"]["ras"] = [{"data": "task", "updates": 10, "switch": 0.3}]
@@ -156,23 +144,19 @@ def test_an_experiment_may_take_the_first_of_the_seeds_alone():
     raw = changed("run/seeds", [3, 1, 2])
     raw["experiments"]["help-de-en"]["seeds"] = 2
     config = load(raw)
-    w = Wildcards(fromdict={"experiment": "help-de-en"})
-    assert Job(Plans(config), w).plan.seeds == [3, 1]
+    asked = job(config, experiment="help-de-en")
+    assert asked.plan.seeds == [3, 1]
     runs = "results/runs/help-de-en"
-    assert arms.of_runs(Job(Plans(config), w), "x")[:3] == [f"{runs}/finetune/seed3/x", f"{runs}/finetune/seed1/x", f"{runs}/csr/seed3/x"]
-    assert {*re.findall(r"seed\d", "\n".join(translation.results(Plans(config).experiments["help-de-en"])))} == {
-        "seed0",
-        "seed1",
-        "seed3",
-    }  # 0: the trivial baseline
-    assert {trained.times for trained in translation.phases(Plans(config).experiments["help-de-en"], config.run.arms)} == {2}
+    assert arms.of_runs(asked, "x")[:3] == [f"{runs}/finetune/seed3/x", f"{runs}/finetune/seed1/x", f"{runs}/csr/seed3/x"]
+    # 0: the trivial baseline
+    assert {*re.findall(r"seed\d", "\n".join(translation.results(asked.plan)))} == {"seed0", "seed1", "seed3"}
+    assert {trained.times for trained in translation.phases(asked.plan, config.run.arms)} == {2}
     assert analyses.models_of_arms(Plans(config)).keys() >= {"help-de-en/csr/seed1/finetune"}
     assert "help-de-en/csr/seed2/finetune" not in analyses.models_of_arms(Plans(config))
     raw["experiments"]["help-de-en"]["seeds"] = [2]
     config = load(raw)
-    assert (
-        Job(Plans(config), w).plan.seeds == [2] and arms.first_models(Job(Plans(config), w))[0] == f"{runs}/finetune/seed2/finetune/model"
-    )
+    asked = job(config, experiment="help-de-en")
+    assert asked.plan.seeds == [2] and arms.first_models(asked)[0] == f"{runs}/finetune/seed2/finetune/model"
     assert "help-de-en/csr/seed2/finetune" in analyses.models_of_arms(Plans(config))
     for wrong in ([], [2, 2], [2, 4]):
         raw["experiments"]["help-de-en"]["seeds"] = wrong
@@ -186,15 +170,15 @@ def test_an_experiment_may_take_the_first_of_the_seeds_alone():
 def test_noise_is_made_for_the_arms_that_are_trained():
     long = [{"data": "codeswitch", "updates": 20000, "lexicon": "unsupervised"}, {"data": "task", "updates": 1400}]
     raw = changed("arms/csr-long", long)
-    w = SimpleNamespace(experiment="help-de-en", noise="codeswitch", arm="csr")
-    planned = bridges.tokens(Job(Plans(load(raw)), w))
-    assert planned == bridges.tokens(Job(Plans(load(changed("run/seeds", [1]))), w))  # an arm that is defined and not run changes nothing
+    asked = {"experiment": "help-de-en", "noise": "codeswitch", "arm": "csr"}
+    planned = bridges.tokens(job(load(raw), **asked))
+    assert planned == bridges.tokens(job(load(changed("run/seeds", [1])), **asked))  # an arm that is defined and not run changes nothing
     # one whose model is a backbone is trained, though the experiment does not take it
     raw["experiments"]["help-de-en"]["arms"] = ["finetune"]
     raw["backbones"]["restored"] = {"kind": "arm", "from": "help-de-en/csr/seed1/pretext"}
     raw["experiments"]["again"] = {**raw["experiments"]["help-de-en"], "backbone": "restored"}
     raw["run"] |= {"experiments": ["again", "help-de-en"]}
-    assert bridges.tokens(Job(Plans(load(raw)), w)) == planned
+    assert bridges.tokens(job(load(raw), **asked)) == planned
     raw["arms"]["csr"][0]["lexicon"] = "nosuch"
     with pytest.raises(InputError, match="'nosuch' is not defined"):
         load(raw)
@@ -233,4 +217,4 @@ def test_preflight_knows_corpora_that_are_learnt_together_and_models_of_another_
 )
 def test_a_lexicon_says_how_many_pairs_are_aligned_only_where_that_is_not_the_usual_number(block, flags):
     config = load(changed("lexicons/unsupervised", block))
-    assert lexicon_inputs.aligner_flags(Job(Plans(config), SimpleNamespace(lexicon="unsupervised"))) == flags
+    assert lexicon_inputs.aligner_flags(job(config, lexicon="unsupervised")) == flags

@@ -2,15 +2,14 @@
 
 import copy
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import yaml
+from configurations import job
 from snakemake.utils import update_config
 
 from workflow_scripts.run import arms, backbone_inputs, backbone_uses, model_findings, report_inputs, text_inputs
 from workflow_scripts.run.config import load
-from workflow_scripts.run.jobs import Job
 from workflow_scripts.run.uses import bitext_used
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.plan import Plans
@@ -48,18 +47,16 @@ def m2m(**block):
 def test_a_chain_knows_the_languages_of_its_bitext_and_reads_its_files():
     config = configured(base=made(), m2m=m2m(direction="many-to-one"))
     for name in ("base", "m2m"):
-        asked = SimpleNamespace(backbone=name)
-        assert backbone_inputs.backbone_languages(Job(Plans(config), asked)) == ["de", "en", "es"]
-        assert backbone_inputs.backbone_bitext(Job(Plans(config), asked), "train") == [
+        asked = job(config, backbone=name)
+        assert backbone_inputs.backbone_languages(asked) == ["de", "en", "es"]
+        assert backbone_inputs.backbone_bitext(asked, "train") == [
             f"results/corpora/{folder}/train.{code}" for folder in ("help.de-en", "spanish.es-en") for code in folder[-5:].split("-")
         ]
-        assert "results/corpora/help.de-en/dev.de" in backbone_inputs.backbone_bitext(Job(Plans(config), asked), "dev")
-        assert "results/corpora/help.de-en/test/pages.de" in backbone_inputs.backbone_held_out(Job(Plans(config), asked))
+        assert "results/corpora/help.de-en/dev.de" in backbone_inputs.backbone_bitext(asked, "dev")
+        assert "results/corpora/help.de-en/test/pages.de" in backbone_inputs.backbone_held_out(asked)
     assert bitext_used(Plans(config)) == ["help", "spanish"]
-    assert (
-        bitext_used(Plans(configured())) == []
-        and backbone_inputs.backbone_bitext(Job(Plans(configured()), SimpleNamespace(backbone="bible")), "train") == []
-    )
+    plain = job(configured(), backbone="bible")
+    assert bitext_used(plain.plans) == [] and backbone_inputs.backbone_bitext(plain, "train") == []
 
 
 @pytest.mark.parametrize(
@@ -89,7 +86,7 @@ def test_what_is_wrong_with_bitext(backbones, message):
 def test_a_model_from_elsewhere_goes_on_in_some_of_its_languages():
     published = {"kind": "hub", "model": "x"}
     config = configured(base=published, m2m={**m2m(), "continued": {"bitext": ["spanish"]}})  # its experiment is German to English
-    assert backbone_inputs.backbone_languages(Job(Plans(config), SimpleNamespace(backbone="m2m"))) == ["de", "en", "es"]
+    assert backbone_inputs.backbone_languages(job(config, backbone="m2m")) == ["de", "en", "es"]
 
 
 @pytest.mark.parametrize(
@@ -110,7 +107,7 @@ def test_a_vocabulary_is_cut_down_to_words_of_lexicons_from_elsewhere_too(lexico
     raw["corpora"]["more"] = {"like": "help"}
     raw["backbones"]["cut"] = {"kind": "hub", "model": "x", "trim": True}
     raw["experiments"]["help-de-en"] |= {"lexicon": "own", "backbone": "cut"}
-    read = backbone_inputs.backbone_task_text(Job(Plans(load(raw)), SimpleNamespace(backbone="cut")))
+    read = backbone_inputs.backbone_task_text(job(load(raw), backbone="cut"))
     assert read == sorted(
         [*(f"results/corpora/help.de-en/train.{code}" for code in ("de", "en")), *(f"results/lexicons/{file}" for file in added)]
     )
@@ -118,7 +115,7 @@ def test_a_vocabulary_is_cut_down_to_words_of_lexicons_from_elsewhere_too(lexico
 
 def test_a_vocabulary_is_cut_down_to_the_text_of_models_that_are_made_from_it_too():
     config = configured(base={"kind": "hub", "model": "x", "trim": True}, m2m=m2m())
-    read = backbone_inputs.backbone_task_text(Job(Plans(config), SimpleNamespace(backbone="base")))
+    read = backbone_inputs.backbone_task_text(job(config, backbone="base"))
     assert {f"results/corpora/spanish.es-en/{part}.{code}" for part in ("train", "dev") for code in ("es", "en")} <= {*read}
 
 
@@ -137,13 +134,14 @@ def of_arm(model="help-de-en/csr/seed1/pretext", **also):
 
 
 def test_the_model_of_an_arm_is_a_backbone():
-    config, asked = of_arm(), SimpleNamespace(backbone="restored")
-    assert backbone_inputs.backbone_start(Job(Plans(config), asked)) == {"start": "results/runs/help-de-en/csr/seed1/pretext/model"}
-    assert backbone_inputs.backbone_task_text(Job(Plans(config), asked)) == [
+    config = of_arm()
+    asked = job(config, backbone="restored")
+    assert backbone_inputs.backbone_start(asked) == {"start": "results/runs/help-de-en/csr/seed1/pretext/model"}
+    assert backbone_inputs.backbone_task_text(asked) == [
         "results/corpora/help.de-en/train.de",
         "results/corpora/help.de-en/train.en",
     ]
-    assert "results/corpora/help.de-en/dev.de" in backbone_inputs.backbone_held_out(Job(Plans(config), asked))
+    assert "results/corpora/help.de-en/dev.de" in backbone_inputs.backbone_held_out(asked)
     # its experiment is not run: only what makes the model
     assert users(config, "bible") == ["after", "help-de-en"] and users(config, "restored") == ["after"]
     assert not any("runs/help-de-en/" in path for path in report_inputs.report_inputs(Plans(config)))
@@ -153,9 +151,8 @@ def test_the_model_of_an_arm_is_a_backbone():
     # what the experiment on that model holds out is not in the text that the arm is trained on
     config = of_arm(experiments={"after": {"like": "help-de-en", "backbone": "restored", "corpus": "spanish", "source": "es"}},
                     corpora={"help": {}}, backbones={"bible": {"small": {"bitext": ["help", "spanish"]}}})  # fmt: skip
-    asked = SimpleNamespace(corpus="help", a="de", b="en")
-    assert "results/corpora/spanish.es-en/test/pages.en" in text_inputs.others_held_out(Job(Plans(config), asked), "b")
-    assert text_inputs.others_held_out(Job(Plans(config), SimpleNamespace(corpus="spanish", a="es", b="en")), "a") == []
+    assert "results/corpora/spanish.es-en/test/pages.en" in text_inputs.others_held_out(job(config, corpus="help", a="de", b="en"), "b")
+    assert text_inputs.others_held_out(job(config, corpus="spanish", a="es", b="en"), "a") == []
 
 
 @pytest.mark.parametrize(
@@ -192,9 +189,7 @@ def with_head(**changes):
 
 def test_a_head_is_kept_for_its_own_task():
     first, config = with_head()
-    assert backbone_inputs.backbone_start(Job(Plans(config), SimpleNamespace(backbone="answers")))["start"].startswith(
-        f"results/runs/{first}/"
-    )
+    assert backbone_inputs.backbone_start(job(config, backbone="answers"))["start"].startswith(f"results/runs/{first}/")
     assert users(config, "answers") == ["after"]
 
 
@@ -227,11 +222,8 @@ def test_what_writes_text_may_be_made_of_an_encoder():
     config = configured(**veco())
     needs = {name: backbone_uses.writes_text(Plans(config).backbones[name]) for name in ("veco", "writer")}
     assert needs == {"veco": False, "writer": True}
-    w = SimpleNamespace(backbone="writer")
-    assert (
-        backbone_inputs.backbone_start(Job(Plans(config), w)) == {"start": "results/backbones/veco/model"}
-        and backbone_inputs.backbone_task_text(Job(Plans(config), w)) == []
-    )
+    writer = job(config, backbone="writer")
+    assert backbone_inputs.backbone_start(writer) == {"start": "results/backbones/veco/model"} and backbone_inputs.backbone_task_text(writer) == []
 
 
 @pytest.mark.parametrize(
@@ -283,11 +275,11 @@ def test_an_arms_own_backbone_knows_the_languages_that_the_arm_translates_zero_s
     for recipe in ("config.yaml", "config/small-sga.yaml"):
         update_config(raw, yaml.safe_load(Path(recipe).read_text(encoding="utf-8")))
     config = load(raw)
-    asked = SimpleNamespace(backbone="manual-mbart")
+    asked = job(config, backbone="manual-mbart")
     assert "small-es-en" in users(config, "manual-mbart")
     assert backbone_uses.languages_known(Plans(config).backbones["manual-mbart"]) == ["de", "en", "es"]
-    assert "results/corpora/manual-es.es-en/train.es" in backbone_inputs.backbone_task_text(Job(Plans(config), asked))
-    assert "results/corpora/manual-es.es-en/test/pages.en" in backbone_inputs.backbone_held_out(Job(Plans(config), asked))
+    assert "results/corpora/manual-es.es-en/train.es" in backbone_inputs.backbone_task_text(asked)
+    assert "results/corpora/manual-es.es-en/test/pages.en" in backbone_inputs.backbone_held_out(asked)
     raw["backbones"]["manual-mbart"]["small"]["text"] = {"de": "task", "en": "task"}
     with pytest.raises(InputError, match=r"backbones.manual-mbart.small.text: no text for 'es', which experiments.small-de-en needs"):
         load(raw)
@@ -304,9 +296,6 @@ def test_a_published_model_need_not_know_what_it_translates_zero_shot():
     rare = {"be", "bs", "eu", "ms"}
     known = {name: {*backbone_uses.languages_known(Plans(config).backbones[name])} for name in ("mbart50", "xlmr-large")}
     assert "ted-eu-en" in users(config, "mbart50") and not rare & known["mbart50"] and rare <= known["xlmr-large"]
-    wildcards = SimpleNamespace(experiment="ted-ten-en", testset="ted-eu-en@test")
-    assert arms.test_direction(Job(Plans(config), wildcards)) == ["eu", "en"] and arms.learnt_source(Job(Plans(config), wildcards)) == [
-        "--learnt-from",
-        "de",
-    ]
-    assert arms.learnt_source(Job(Plans(config), SimpleNamespace(experiment="ted-ten-en", testset="test"))) == []
+    rare_test = job(config, experiment="ted-ten-en", testset="ted-eu-en@test")
+    assert arms.test_direction(rare_test) == ["eu", "en"] and arms.learnt_source(rare_test) == ["--learnt-from", "de"]
+    assert arms.learnt_source(job(config, experiment="ted-ten-en", testset="test")) == []

@@ -2,13 +2,11 @@
 
 import copy
 import dataclasses
-from types import SimpleNamespace
 
 import pytest
-from configurations import DEFAULT
+from configurations import DEFAULT, job
 
 from workflow_scripts.run import backbone_inputs, config, model_findings, resources
-from workflow_scripts.run.jobs import Job
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.plan import Plans
 
@@ -26,18 +24,15 @@ def with_backbones(**blocks):
 
 def test_a_chain_of_backbones_is_followed():
     loaded = config.load(with_backbones(more={"from": "bible"}, last={"from": "more", "objective": "denoising"}))
-    jobs = {name: SimpleNamespace(backbone=name) for name in ("last", "more", "bible")}
-    assert [backbone_inputs.backbone_start(Job(Plans(loaded), job)).get("start") for job in jobs.values()] == [
+    jobs = [job(loaded, backbone=name) for name in ("last", "more", "bible")]
+    assert [backbone_inputs.backbone_start(each).get("start") for each in jobs] == [
         "results/backbones/more/model",
         "results/backbones/bible/model",
         None,
     ]
-    assert len({tuple(backbone_inputs.backbone_languages(Job(Plans(loaded), job))) for job in jobs.values()}) == 1
-    assert all(
-        backbone_inputs.backbone_held_out(Job(Plans(loaded), job)) and backbone_inputs.backbone_text(Job(Plans(loaded), job))
-        for job in jobs.values()
-    )
-    assert [backbone_inputs.loaded_for(Job(Plans(loaded), job)) for job in jobs.values()] == ["", "--keep-head", "--keep-head"]
+    assert len({tuple(backbone_inputs.backbone_languages(each)) for each in jobs}) == 1
+    assert all(backbone_inputs.backbone_held_out(each) and backbone_inputs.backbone_text(each) for each in jobs)
+    assert [backbone_inputs.loaded_for(each) for each in jobs] == ["", "--keep-head", "--keep-head"]
     backbones = Plans(loaded).backbones
     assert {phase.where for phase in resources.phases(Plans(loaded)) if phase.rule == "backbone"} == {
         "backbones.last.continued.training",

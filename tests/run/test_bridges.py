@@ -17,7 +17,7 @@ ENCODER = {"kind": "small", "family": "xlmr", "small": classified()["backbones"]
 
 
 def planned(raw, task, *phases, **experiment):
-    """The configuration with a chain of these phases, and wildcards of the first."""
+    """A job of the first of these phases, which are a chain."""
     name = raw["run"]["experiments"][0]
     raw["arms"]["chain"] = [*phases, TASK[task]]
     raw["experiments"][name] |= {"arms": ["chain"], **experiment}
@@ -26,7 +26,7 @@ def planned(raw, task, *phases, **experiment):
     config = load(raw)
     first = config.arms["chain"][0]
     noise = {"noise": first.noised} if first.restores else {}
-    return config, Wildcards(fromdict={"experiment": name, "arm": "chain", "seed": "1", "phase": first.name, **noise})
+    return Job(Plans(config), Wildcards(fromdict={"experiment": name, "arm": "chain", "seed": "1", "phase": first.name, **noise}))
 
 
 def files(corpus, part, *codes):
@@ -35,70 +35,62 @@ def files(corpus, part, *codes):
 
 def test_an_objective_reads_the_text_itself():
     own = {"direction": "many-to-one", "pivot": "en"}
-    config, w = planned(changed("run/seeds", [1]), "task", {"data": "translation", "updates": 200, "objective": own})
-    assert bridges.command(Job(Plans(config), w)) == [
+    job = planned(changed("run/seeds", [1]), "task", {"data": "translation", "updates": 200, "objective": own})
+    assert bridges.command(job) == [
         "learn",
         "--objective",
         "translation",
         "--objective-settings",
         '{"direction": "many-to-one", "pivot": "en"}',
     ]
-    assert bridges.text(Job(Plans(config), w)) == {part: files("help.de-en", part, "de", "en") for part in ("train", "dev")}
-    assert bridges.languages(Job(Plans(config), w)) == ["de", "en"] and bridges.with_documents(Job(Plans(config), w)) == ""
+    assert bridges.text(job) == {part: files("help.de-en", part, "de", "en") for part in ("train", "dev")}
+    assert bridges.languages(job) == ["de", "en"] and bridges.with_documents(job) == ""
 
 
 @pytest.mark.parametrize(("data", "command"), [("denoising", ["learn", "--objective", "denoising"]), ("mask", ["restore"])])
 def test_a_text_of_its_own_is_read_in_its_own_order(data, command):
-    config, w = planned(changed("run/seeds", [1]), "task", {"data": data, "text": "books", "updates": 200})
-    assert bridges.command(Job(Plans(config), w)) == command and w.phase == "pretext"
+    job = planned(changed("run/seeds", [1]), "task", {"data": data, "text": "books", "updates": 200})
+    assert bridges.command(job) == command and job.w.phase == "pretext"
     if data == "mask":
-        assert bridges.text(Job(Plans(config), w)) == {"noised": "results/codeswitch/help-de-en/mask@books/seed1"}
-        assert [bridges.side(Job(Plans(config), w), "dev", side) for side in (0, 1)] == files("books.en-de", "dev", "en", "de")
-        assert bridges.sides(Job(Plans(config), w)) == ["en", "de"] and bridges.languages(Job(Plans(config), w)) == ["de", "en"]
+        assert bridges.text(job) == {"noised": "results/codeswitch/help-de-en/mask@books/seed1"}
+        assert [bridges.side(job, "dev", side) for side in (0, 1)] == files("books.en-de", "dev", "en", "de")
+        assert bridges.sides(job) == ["en", "de"] and bridges.languages(job) == ["de", "en"]
     else:
-        assert bridges.text(Job(Plans(config), w))["train"] == files("books.en-de", "train", "en", "de")
-        assert bridges.languages(Job(Plans(config), w)) == ["en", "de"]
+        assert bridges.text(job)["train"] == files("books.en-de", "train", "en", "de")
+        assert bridges.languages(job) == ["en", "de"]
 
 
 def test_a_lexicon_switches_each_side_of_the_text_into_the_other():
-    config, w = planned(changed("run/seeds", [1]), "task", {"data": "codeswitch", "text": "books", "updates": 200})
+    job = planned(changed("run/seeds", [1]), "task", {"data": "codeswitch", "text": "books", "updates": 200})
     folder = "results/lexicons/help.de-en/unsupervised"
-    assert bridges.noise_sources(Job(Plans(config), w)) == {"lexicon_ab": f"{folder}/en-de.tsv", "lexicon_ba": f"{folder}/de-en.tsv"}
+    assert bridges.noise_sources(job) == {"lexicon_ab": f"{folder}/en-de.tsv", "lexicon_ba": f"{folder}/de-en.tsv"}
 
 
 def test_the_run_knows_of_the_text_and_holds_the_tests_out_of_it():
-    config, w = planned(changed("run/seeds", [1]), "task", {"data": "denoising", "text": "books", "updates": 200})
-    assert used_corpora(Plans(config)) == ["help", "books"] and any(
-        where.startswith("corpora.books") for where, _ in paths_used(Plans(config))
-    )
-    of_books = Wildcards(fromdict={"corpus": "books", "a": "en", "b": "de"})
-    out = text_inputs.others_held_out(Job(Plans(config), of_books), "a")
+    job = planned(changed("run/seeds", [1]), "task", {"data": "denoising", "text": "books", "updates": 200})
+    assert used_corpora(job.plans) == ["help", "books"]
+    assert any(where.startswith("corpora.books") for where, _ in paths_used(job.plans))
+    out = text_inputs.others_held_out(Job(job.plans, Wildcards(fromdict={"corpus": "books", "a": "en", "b": "de"})), "a")
     assert {*files("help.de-en", "dev", "de", "en"), *files("help.de-en", "test/pages", "de", "en")} <= {*out}
 
 
 def test_a_task_with_labels_reads_its_own_text_or_the_side_in_its_language():
-    config, w = planned(classified(), "head", {"data": "denoising", "updates": 10})
-    assert bridges.text(Job(Plans(config), w))["train"] == ["results/labelled/modules/train.en"] and bridges.languages(
-        Job(Plans(config), w)
-    ) == ["en"]
-    config, w = planned(classified(), "head", {"data": "denoising", "text": "books", "updates": 10})
-    assert bridges.text(Job(Plans(config), w))["dev"] == files("books.en-de", "dev", "en", "de") and bridges.languages(
-        Job(Plans(config), w)
-    ) == [
-        "en",
-        "de",
-    ]
-    config, w = planned(classified(), "head", {"data": "codeswitch", "text": "books", "updates": 10})
-    assert [bridges.one_side(Job(Plans(config), w), "train")] == files("books.en-de", "train", "en") and bridges.languages(
-        Job(Plans(config), w)
-    ) == ["en"]
-    assert bridges.pairs_flag(Job(Plans(config), w)) == ""
+    job = planned(classified(), "head", {"data": "denoising", "updates": 10})
+    assert bridges.text(job)["train"] == ["results/labelled/modules/train.en"]
+    assert bridges.languages(job) == ["en"]
+    job = planned(classified(), "head", {"data": "denoising", "text": "books", "updates": 10})
+    assert bridges.text(job)["dev"] == files("books.en-de", "dev", "en", "de")
+    assert bridges.languages(job) == ["en", "de"]
+    job = planned(classified(), "head", {"data": "codeswitch", "text": "books", "updates": 10})
+    assert [bridges.one_side(job, "train")] == files("books.en-de", "train", "en")
+    assert bridges.languages(job) == ["en"]
+    assert bridges.pairs_flag(job) == ""
 
 
 @pytest.mark.parametrize("data", ["mlm", "veco"])
 def test_an_encoder_guesses_words_before_a_head(data):
     raw = classified("backbones/encoder", ENCODER)
-    config, w = planned(raw, "head", {"data": data, "text": "books", "updates": 10}, backbone="encoder")
-    of_encoder = Wildcards(fromdict={"backbone": "encoder"})
-    assert backbone_inputs.encoder_will_do(Job(Plans(config), of_encoder)) and backbone_inputs.loaded_for(Job(Plans(config), of_encoder))
-    assert arms.phase_start(Job(Plans(config), w), "finetune").endswith("/chain/seed1/pretext/model")
+    job = planned(raw, "head", {"data": data, "text": "books", "updates": 10}, backbone="encoder")
+    of_encoder = Job(job.plans, Wildcards(fromdict={"backbone": "encoder"}))
+    assert backbone_inputs.encoder_will_do(of_encoder) and backbone_inputs.loaded_for(of_encoder)
+    assert arms.phase_start(job, "finetune").endswith("/chain/seed1/pretext/model")

@@ -7,16 +7,14 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 import yaml
-from configurations import DEFAULT, changed, classified, summaries
+from configurations import DEFAULT, changed, classified, job, summaries
 from snakemake.utils import update_config
 
 from workflow_scripts.report.study import configured
 from workflow_scripts.run import arms, bridges, config, report_inputs, uses
-from workflow_scripts.run.jobs import Job
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.crosslingual import switched_into
 from workflow_scripts.tasks.experiment import phase_training
@@ -105,10 +103,10 @@ def test_every_table_and_figure_of_the_papers_has_a_row():
 def test_pairs_are_restored_from_the_table_of_examples():
     loaded = recipe("inference")
     for name, wanted in (("xnli", ("", "", "")), ("xnli-released", (".tsv", "--pairs", "--documents"))):
-        w = SimpleNamespace(experiment=name, noise="codeswitch", arm="csr-10e", phase="pretext")
-        text = bridges.one_side(Job(Plans(loaded), w), "train")
+        asked = job(loaded, experiment=name, noise="codeswitch", arm="csr-10e", phase="pretext")
+        text = bridges.one_side(asked, "train")
         assert text == f"results/labelled/xnli/train.en{wanted[0]}"
-        assert (bridges.pairs_flag(Job(Plans(loaded), w)), bridges.with_documents(Job(Plans(loaded), w))) == wanted[1:]
+        assert (bridges.pairs_flag(asked), bridges.with_documents(asked)) == wanted[1:]
     assert switched_into(Plans(loaded).experiments["xnli-released"]) == ["de", "es", "fr"]
 
 
@@ -170,8 +168,8 @@ def test_the_task_chooses_the_kind_of_experiment(tmp_path):
 
 def test_a_grid_of_a_head_has_numbers_where_yaml_has_strings():
     loaded = config.load(classified("experiments/help-modules/classification/learning_rate", ["1e-5", "3e-5"]))
-    w = SimpleNamespace(experiment="help-modules", arm="finetune-10e.grid1", seed="1")
-    assert json.loads(arms.finetuning_settings(Job(Plans(loaded), w)))["classification"]["learning_rate"] == 3e-5
+    asked = job(loaded, experiment="help-modules", arm="finetune-10e.grid1", seed="1")
+    assert json.loads(arms.finetuning_settings(asked))["classification"]["learning_rate"] == 3e-5
     plan = Plans(loaded).experiments["help-modules"]
     assert all(trained.batch_tokens for trained in plan.task.phases(plan, loaded.run.arms))
 

@@ -1,12 +1,9 @@
 """What the jobs of text read: what is left out of it, and what translates it."""
 
-from types import SimpleNamespace
-
 import pytest
-from configurations import DEFAULT, changed, classified
+from configurations import DEFAULT, changed, classified, job
 
 from workflow_scripts.run import backbone_inputs, config, text_inputs, uses
-from workflow_scripts.run.jobs import Job
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.plan import Plans
 
@@ -18,7 +15,7 @@ def test_no_arm_learns_the_sentences_that_retrieval_looks_up_in_its_states(model
     raw = changed("run/experiments", ["help-de-en", "looked-up"])
     raw["aligned"] = {"pairs": {"test": {"own": {"languages": ["de", "en"], "files": {"de": "a", "en": "b"}}}}}
     raw["experiments"]["looked-up"] = {"task": "retrieval", "corpus": "pairs", "models": models}
-    left_out = text_inputs.others_held_out(Job(Plans(config.load(raw)), SimpleNamespace(corpus="help", a="de", b="en")), "a")
+    left_out = text_inputs.others_held_out(job(config.load(raw), corpus="help", a="de", b="en"), "a")
     assert left_out == [f"results/aligned/pairs/test/own.{side}" for side in ("source", "target") if removed]
 
 
@@ -26,7 +23,7 @@ def test_no_arm_learns_the_sentences_that_retrieval_looks_up_in_its_states(model
 def test_no_lexicon_is_aligned_in_the_test_sets_of_an_experiment_on_another_corpus(mode, removed):
     raw = changed("lexicons/unsupervised", {"corpus": "large", "mapping": {"mode": mode}})
     raw["corpora"]["large"] = {"like": "help", "train": {"files": {"de": "a", "en": "b"}}}
-    left_out = text_inputs.others_held_out(Job(Plans(config.load(raw)), SimpleNamespace(corpus="large", a="de", b="en")), "a")
+    left_out = text_inputs.others_held_out(job(config.load(raw), corpus="large", a="de", b="en"), "a")
     files = [f"results/corpora/help.de-en/{part}.{code}" for part in ("dev", "test/pages") for code in ("de", "en")]
     assert left_out == (files if removed else [])
 
@@ -54,9 +51,6 @@ def test_a_backbone_that_translates_training_text_is_checked_as_any_other():
     raw = classified("labelled/modules/translations", {"de": {"language": "de", "by": {"backbone": "writer"}}})
     raw["backbones"]["writer"] = {"kind": "small", "small": {**DEFAULT["backbones"]["bible"]["small"], "text": {"en": "nowhere.txt"}}}
     loaded = config.load(raw)
-    w = SimpleNamespace(backbone="writer")
-    assert (
-        backbone_inputs.backbone_languages(Job(Plans(loaded), w)) == ["de", "en"]
-        and backbone_inputs.encoder_will_do(Job(Plans(loaded), w)) == ""
-    )
+    of_writer = job(loaded, backbone="writer")
+    assert backbone_inputs.backbone_languages(of_writer) == ["de", "en"] and backbone_inputs.encoder_will_do(of_writer) == ""
     assert "nowhere.txt" in dict(uses.missing_files(Plans(loaded))).values()
