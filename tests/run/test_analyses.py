@@ -4,8 +4,7 @@ import copy
 import dataclasses
 
 import pytest
-import yaml
-from configurations import job
+from configurations import DEFAULT, job
 
 from workflow_scripts.config.analyses import ours
 from workflow_scripts.run import analyses, backbone_inputs, report_inputs
@@ -20,8 +19,7 @@ PART = {"analysis": "insides", "backbone": "other"}
 
 def configured(**changes):
     """config.yaml with an analysis, whose settings `changes` replace; `also` are further top-level definitions."""
-    with open("config.yaml", encoding="utf-8") as file:
-        raw = yaml.safe_load(file)
+    raw = copy.deepcopy(DEFAULT)
     also = changes.pop("also", {})
     raw["run"]["analyses"] = ["insides"]
     raw["analyses"] = {"insides": {"models": ARMS, "base": "bible", "corpus": "help", **changes}}
@@ -32,9 +30,7 @@ def configured(**changes):
 
 def small(**changes):
     """A backbone that is made here, of another shape than the demo's where `changes` say so."""
-    with open("config.yaml", encoding="utf-8") as file:
-        block = yaml.safe_load(file)["backbones"]["bible"]["small"]
-    return {"kind": "small", "small": {**block, "ready": None, **changes}}
+    return {"kind": "small", "small": {**DEFAULT["backbones"]["bible"]["small"], "ready": None, **changes}}
 
 
 def test_an_analysis_reads_models_of_backbones_and_arms_and_the_first_test_set():
@@ -59,8 +55,7 @@ def test_an_analysis_reads_models_of_backbones_and_arms_and_the_first_test_set()
 
 
 def test_nothing_changes_without_analyses():
-    with open("config.yaml", encoding="utf-8") as file:
-        config = load(yaml.safe_load(file))
+    config = load(DEFAULT)
     assert config.run.analyses == [] and analyses.results(config) == []
 
 

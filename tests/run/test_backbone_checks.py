@@ -1,11 +1,9 @@
 """Backbones in the configuration: what they are made from, and the parallel text that they are pretrained on."""
 
 import copy
-from pathlib import Path
 
 import pytest
-import yaml
-from configurations import job
+from configurations import DEFAULT, job, with_recipes
 from snakemake.utils import update_config
 
 from workflow_scripts.run import arms, backbone_inputs, backbone_uses, model_findings, report_inputs, text_inputs
@@ -22,8 +20,7 @@ SPANISH = {
 
 def configured(**backbones):
     """config.yaml with a Spanish corpus and more backbones, from the last of which its experiment starts."""
-    with open("config.yaml", encoding="utf-8") as file:
-        raw = yaml.safe_load(file)
+    raw = copy.deepcopy(DEFAULT)
     raw["corpora"]["spanish"] = {"like": "help", **copy.deepcopy(SPANISH)}
     raw["backbones"].update(copy.deepcopy(backbones))
     raw["experiments"]["help-de-en"]["backbone"] = ["bible", *backbones][-1]
@@ -102,7 +99,7 @@ def test_a_model_from_elsewhere_goes_on_in_some_of_its_languages():
     ],
 )
 def test_a_vocabulary_is_cut_down_to_words_of_lexicons_from_elsewhere_too(lexicon, added):
-    raw = yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8"))
+    raw = copy.deepcopy(DEFAULT)
     raw["lexicons"]["own"] = lexicon
     raw["corpora"]["more"] = {"like": "help"}
     raw["backbones"]["cut"] = {"kind": "hub", "model": "x", "trim": True}
@@ -121,8 +118,7 @@ def test_a_vocabulary_is_cut_down_to_the_text_of_models_that_are_made_from_it_to
 
 def of_arm(model="help-de-en/csr/seed1/pretext", **also):
     """config.yaml with a second experiment on the model of an arm of its own, which is trained for that alone."""
-    with open("config.yaml", encoding="utf-8") as file:
-        raw = yaml.safe_load(file)
+    raw = copy.deepcopy(DEFAULT)
     raw["run"] |= {"experiments": ["after"], "arms": ["finetune"]}
     raw["backbones"]["restored"] = {"kind": "arm", "from": model}
     raw["corpora"]["spanish"] = {"like": "help", **copy.deepcopy(SPANISH)}
@@ -176,9 +172,7 @@ def test_what_is_wrong_with_the_model_of_an_arm(model, also, message):
 
 def with_head(**changes):
     """config/answering.yaml with a second experiment that goes on with the head of the first, and `changes` of blocks."""
-    raw: dict = {}
-    for recipe in ("config.yaml", "config/answering.yaml"):
-        update_config(raw, yaml.safe_load(Path(recipe).read_text(encoding="utf-8")))
+    raw = with_recipes("answering")
     (first, arm), *_ = [(name, raw["run"]["arms"][0]) for name in raw["run"]["experiments"]]
     raw["backbones"]["answers"] = {"kind": "arm", "from": f"{first}/{arm}/seed1/finetune", "with_head": True}
     raw["experiments"]["after"] = {"like": first, "backbone": "answers"}
@@ -271,9 +265,7 @@ def test_what_is_wrong_with_the_losses_of_veco(losses, message):
 
 def test_an_arms_own_backbone_knows_the_languages_that_the_arm_translates_zero_shot():
     # the German experiment's mBART translates Spanish as well, though the Spanish one has no arm that starts from it
-    raw: dict = {}
-    for recipe in ("config.yaml", "config/small-sga.yaml"):
-        update_config(raw, yaml.safe_load(Path(recipe).read_text(encoding="utf-8")))
+    raw = with_recipes("small-sga")
     config = load(raw)
     asked = job(config, backbone="manual-mbart")
     assert "small-es-en" in users(config, "manual-mbart")
@@ -288,9 +280,7 @@ def test_an_arms_own_backbone_knows_the_languages_that_the_arm_translates_zero_s
 
 
 def test_a_published_model_need_not_know_what_it_translates_zero_shot():
-    raw: dict = {}
-    for recipe in ("config.yaml", "config/sga.yaml"):
-        update_config(raw, yaml.safe_load(Path(recipe).read_text(encoding="utf-8")))
+    raw = with_recipes("sga")
     config = load(raw)
     # no arm that starts from mBART-50 learns these, which it does not know; Table 2 has it translate them all the same
     rare = {"be", "bs", "eu", "ms"}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from configurations import DEFAULT, changed, classified, job, summaries
+from configurations import DEFAULT, changed, classified, job, summaries, with_recipes
 from snakemake.utils import update_config
 
 from workflow_scripts.report.study import configured
@@ -29,12 +29,8 @@ def test_the_shipped_configuration_is_valid():
 
 def recipe(name: str) -> config.Config:
     """A recipe's configuration, laid over that of another recipe where it says so."""
-    own = yaml.safe_load(Path(f"config/{name}.yaml").read_text(encoding="utf-8"))
-    below = yaml.safe_load(Path(f"config/{own['over']}").read_text(encoding="utf-8")) if "over" in own else {}
-    merged = copy.deepcopy(DEFAULT)
-    update_config(merged, below)
-    update_config(merged, own)
-    return config.load(merged)
+    below = yaml.safe_load(Path(f"config/{name}.yaml").read_text(encoding="utf-8")).get("over")
+    return config.load(with_recipes(*([Path(below).stem] if below else []), name))
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in Path("config").glob("*.yaml")))
@@ -79,10 +75,7 @@ def test_every_published_number_belongs_to_a_recipe():
 
 @pytest.mark.parametrize(("names", "other"), [(["translation"], {"iwslt15", "iwslt17-it"}), (["translation", "ml50"], set())])
 def test_the_papers_test_sets_of_two_languages_are_others_than_those_that_can_be_downloaded(names, other):
-    merged = copy.deepcopy(DEFAULT)
-    for name in names:
-        update_config(merged, yaml.safe_load(Path(f"config/{name}.yaml").read_text(encoding="utf-8")))
-    loaded = config.load(merged)
+    loaded = config.load(with_recipes(*names))
     for name in loaded.run.experiments:
         study = configured(Path("results"), Plans(loaded).experiments[name])
         for number in loaded.experiments[name].published:

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 import warm
-import yaml
-from snakemake.utils import update_config
+from configurations import changed, with_recipes
 from tqdm import tqdm
 
 from workflow_scripts.run.config import load
@@ -415,9 +414,7 @@ def test_the_key_to_change_is_the_jobs_own(rule, wildcards, key):
 
 @pytest.mark.parametrize("recipe, task", [("inference", "classification"), ("labelling", "labelling")])
 def test_micro_batch_is_named_for_the_jobs_that_heed_it_alone(recipe, task):
-    raw = yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8"))
-    update_config(raw, yaml.safe_load(Path(f"config/{recipe}.yaml").read_text("utf-8")))
-    config = load(raw)
+    config = load(with_recipes(recipe))
     name = next(name for name, experiment in config.experiments.items() if experiment.task == task)
     rules = re.findall(r"^rule (\w+):", Path("rules/heads.smk").read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert len(rules) > 2
@@ -435,10 +432,9 @@ def test_micro_batch_is_named_for_the_jobs_that_heed_it_alone(recipe, task):
     ],
 )
 def test_the_key_of_a_backbone_is_that_of_its_kind(kind, key):
-    raw = yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8"))
     block = {"hub": {"model": "somebody/mbart"}, "continued": {"from": "bible", "continued": {"text": {"de": "task", "en": "task"}}}}
-    raw["backbones"]["made"] = {"kind": kind, **block.get(kind, {"small": {"text": {"de": "task", "en": "task"}}})}
-    config = load(raw)
+    made = {"kind": kind, **block.get(kind, {"small": {"text": {"de": "task", "en": "task"}}})}
+    config = load(changed("backbones/made", made))
     _, way = diagnose(Failure("backbone", {"backbone": "made"}, "SLURM status is: 'OUT_OF_MEMORY'", [], False), [], config)
     assert key in way if key else "backbones" not in way
 

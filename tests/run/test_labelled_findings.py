@@ -4,7 +4,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from configurations import changed
+from configurations import changed, with_recipes
 from looks import moses
 
 from workflow_scripts.run import config, labelled_findings, lexicon_findings, text_findings
@@ -103,12 +103,7 @@ def test_quotation_marks_of_a_csv_writer_are_noted():
 
 
 def test_nothing_of_a_recipe_is_missing_but_what_is_still_to_be_acquired(tmp_path, monkeypatch):
-    from snakemake.common.configfile import load_configfile
-    from snakemake.utils import update_config
-
-    raw = {}
-    for name in ("config.yaml", "config/inference.yaml"):
-        update_config(raw, load_configfile(str(ROOT / name)))
+    raw = with_recipes("inference")
     monkeypatch.chdir(tmp_path)
     checked = Plans(config.load(raw))
     assert not [str(finding) for part in (labelled_findings.labelled, lexicon_findings.lexicons) for finding in part(checked)]

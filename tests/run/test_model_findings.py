@@ -4,10 +4,9 @@ import errno
 import io
 import json
 import shutil
-from pathlib import Path
 
 import sentencepiece
-from configurations import DEFAULT, changed
+from configurations import DEFAULT, changed, with_recipes
 from looks import found, moses
 from tiny_decoders import small_decoder
 from tiny_models import manual_pairs, small_m2m100, small_t5
@@ -15,8 +14,6 @@ from tiny_models import manual_pairs, small_m2m100, small_t5
 from workflow_scripts.models import engines
 from workflow_scripts.run import config, model_findings
 from workflow_scripts.tasks.plan import Plans
-
-ROOT = Path(__file__).parents[2]
 
 
 def test_a_ready_made_backbone_that_will_not_be_taken_is_told_before_it_is_pretrained():
@@ -200,13 +197,8 @@ def test_decoding_on_a_gpu_needs_a_library_of_its_own(monkeypatch):
 
 
 def test_texts_that_are_generated_are_decoded_on_a_gpu_too(tmp_path, monkeypatch):
-    from snakemake.common.configfile import load_configfile
-    from snakemake.utils import update_config
-
-    raw = load_configfile(str(ROOT / "config.yaml"))
-    update_config(raw, load_configfile(str(ROOT / "config/stories.yaml")))
     monkeypatch.setattr(engines, "why_not_on_gpu", lambda: "no cuBLAS")
-    assert len(list(model_findings.gpu_decoding(Plans(config.load(raw)), {"generation_decoding": {"gpu": 1}}))) == 1
+    assert len(list(model_findings.gpu_decoding(Plans(config.load(with_recipes("stories"))), {"generation_decoding": {"gpu": 1}}))) == 1
 
 
 def test_a_pytorch_for_cpus_is_told_where_jobs_ask_for_gpus(monkeypatch):

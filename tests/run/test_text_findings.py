@@ -23,37 +23,35 @@ def test_text_for_retrieval_whose_sides_are_swapped_is_found(folder):
         assert line.startswith("WRONG" if wrong else "ok ") and ("exchange the columns or files of de and en" in line) == wrong
 
 
+def looks_at(path: Path, languages: tuple[str, str] = ("de", "en"), **settings) -> list[str]:
+    """What is said of a file as the demo's dev set, in these languages."""
+    checked = config.load(changed("corpora/help/dev", {"file": str(path), **settings}))
+    checked.corpora["help"] = replace(checked.corpora["help"], languages=languages)
+    return [f"{each.verdict}: {each.said}" for each in text_findings.corpora(Plans(checked)) if each.about == "corpora.help.dev"]
+
+
 def test_files_for_another_reader_are_noted(tmp_path):
-    raw = changed("corpora/help/dev", {"file": str(tmp_path / "dev.tsv"), "columns": {"de": 1, "en": 2}})
-    (tmp_path / "dev.tsv").write_text('"Eine Zeile"\t"A line"\n' * 20)
-    notes = [str(finding) for finding in text_findings.corpora(Plans(config.load(raw))) if finding.about == "corpora.help.dev"]
-    assert len(notes) == 2 and notes[1].startswith("note") and "in quotation marks, which are read as text; set `quoted: true`" in notes[1]
-    (tmp_path / "dev.tsv").write_bytes(b"Eine Zeile\tA line\r" * 20)
-    notes = [str(finding) for finding in text_findings.corpora(Plans(config.load(raw))) if finding.about == "corpora.help.dev"]
-    assert any("its lines end in \\r alone" in note for note in notes)
-    (tmp_path / "dev.tsv").write_bytes(b"Eine Zeile\tA line\n" * 2)
-    notes = [str(finding) for finding in text_findings.corpora(Plans(config.load(raw))) if finding.about == "corpora.help.dev"]
-    assert any("has 2 line(s); if these should be more" in note for note in notes)
-    (tmp_path / "dev.tsv").write_text("German\tEN\n" + "<p>Eine <B class='x'>Zeile\t1 < 2 <s> a > b\n" * 20)
-    notes = [str(finding) for finding in text_findings.corpora(Plans(config.load(raw))) if finding.about == "corpora.help.dev"]
-    assert (
-        len(notes) == 3
-        and "line 1 looks like a header, 'German' and 'EN', and is read as a pair; set `header: true`, or delete it" in notes[1]
-    )
-    assert '48% of the sentences have HTML tags, as in "<p>Eine' in notes[2]
-    (tmp_path / "dev.tsv").write_text("Das ist&apos;s hier\tIt &apos;s here\n" * 20)
-    notes = [str(finding) for finding in text_findings.corpora(Plans(config.load(raw))) if finding.about == "corpora.help.dev"]
-    assert any("100% of the sentences have HTML entities, as in 'Das ist&apos;s hier'; set `unescape: true`" in note for note in notes)
+    def notes(content):
+        (tmp_path / "dev.tsv").write_bytes(content.encode())
+        return looks_at(tmp_path / "dev.tsv", columns={"de": 1, "en": 2})
+
+    _, quoted = notes('"Eine Zeile"\t"A line"\n' * 20)
+    assert quoted.startswith("note") and "in quotation marks, which are read as text; set `quoted: true`" in quoted
+    assert any("its lines end in \\r alone" in note for note in notes("Eine Zeile\tA line\r" * 20))
+    assert any("has 2 line(s); if these should be more" in note for note in notes("Eine Zeile\tA line\n" * 2))
+    _, header, tags = notes("German\tEN\n" + "<p>Eine <B class='x'>Zeile\t1 < 2 <s> a > b\n" * 20)
+    assert "line 1 looks like a header, 'German' and 'EN', and is read as a pair; set `header: true`, or delete it" in header
+    assert '48% of the sentences have HTML tags, as in "<p>Eine' in tags
+    entities = notes("Das ist&apos;s hier\tIt &apos;s here\n" * 20)
+    assert any("100% of the sentences have HTML entities, as in 'Das ist&apos;s hier'; set `unescape: true`" in note for note in entities)
 
 
 def test_a_tab_inside_a_text_of_a_table_is_noted(tmp_path):
-    dev = {"file": str(tmp_path / "dev.tsv"), "columns": {"de": 1, "en": 2}}
     lines = ["Eine Zeile\tA line\n"] * 20
-    for line, wanted in (("Eine\tZeile\tA line\n", ["line 12 has 3 columns, most lines 2"]), ("\n", [])):
+    for line, wanted in (("Eine\tZeile\tA line\n", ["note: line 12 has 3 columns, most lines 2"]), ("\n", [])):
         (tmp_path / "dev.tsv").write_text("".join([*lines[:11], line, *lines[:9]]))
-        found = text_findings.corpora(Plans(config.load(changed("corpora/help/dev", dev))))
-        notes = [finding.said.partition(";")[0] for finding in found if finding.about == "corpora.help.dev" and finding.verdict == "note"]
-        assert notes == wanted
+        said = looks_at(tmp_path / "dev.tsv", columns={"de": 1, "en": 2})
+        assert [note.partition(";")[0] for note in said if note.startswith("note")] == wanted
 
 
 def test_sides_out_of_step_are_noted(folder):
@@ -193,13 +191,6 @@ def test_debians_packages_are_named(tmp_path, monkeypatch):
 
 
 CASES = Path("tests/data/cases")
-
-
-def looks_at(path: Path, languages: tuple[str, str] = ("de", "en"), **settings) -> list[str]:
-    """What is said of a file as the demo's dev set, in these languages."""
-    checked = config.load(changed("corpora/help/dev", {"file": str(path), **settings}))
-    checked.corpora["help"] = replace(checked.corpora["help"], languages=languages)
-    return [f"{each.verdict}: {each.said}" for each in text_findings.corpora(Plans(checked)) if each.about == "corpora.help.dev"]
 
 
 def test_what_files_hold_besides_is_noted():

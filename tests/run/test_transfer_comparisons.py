@@ -1,24 +1,17 @@
 """Which experiments differ by their backbone alone, and what the rules that compare their models are told."""
 
-from types import SimpleNamespace
-
 import pytest
-import yaml
-from snakemake.utils import update_config
+from configurations import job, with_recipes
 
 from workflow_scripts.run import report_inputs, transfer_comparisons
 from workflow_scripts.run.config import load
-from workflow_scripts.run.jobs import Job
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.plan import Plans
 
 
 def study(*more, **changes):
     """The recipe of the small study, and `more` recipes over it, with settings of `run` and of experiments replaced."""
-    raw = {}
-    for path in ("config.yaml", "config/small-transfer.yaml", *more):
-        with open(path, encoding="utf-8") as file:
-            update_config(raw, yaml.safe_load(file))
+    raw = with_recipes("small-transfer", *more)
     raw["run"] |= changes.pop("run", {})
     raw["experiments"] |= changes
     return load(raw)
@@ -31,11 +24,11 @@ def test_models_are_compared_task_by_task_with_the_base_first():
     assert [group["xlmr-small"].name for group in found] == [f"small-{task}-xlmr-small" for task in ("pos", "ner", "topics")]
     assert all(list(group)[:2] == ["xlmr-small", "mbart-small"] and len(group) == 7 for group in found)
     assert next(iter(transfer_comparisons.retrievals(plans)[plans.experiments["small-retrieval"]])) == "xlmr-small"
-    asked = SimpleNamespace(experiment="small-topics-xlmr-small")
-    assert transfer_comparisons.names(Job(Plans(config), asked))[0] == "xlmr-small"
+    asked = job(config, experiment="small-topics-xlmr-small")
+    assert transfer_comparisons.names(asked)[0] == "xlmr-small"
     # by model, then by seed
     first = "results/runs/small-topics-xlmr-small/finetune-5e"
-    assert transfer_comparisons.folders(Job(Plans(config), asked))[2:4] == [
+    assert transfer_comparisons.folders(asked)[2:4] == [
         f"{first}/seed3/predictions",
         "results/runs/small-topics-mbart-small/finetune-5e/seed1/predictions",
     ]
@@ -46,7 +39,7 @@ def test_models_are_compared_task_by_task_with_the_base_first():
 def test_experiments_that_write_are_not_compared():
     run = {"experiments": ["small-pos-*", "one", "other"], "arms": ["finetune-12e", "finetune"], "transfer": "xlmr-small"}
     one = {"like": "questions", "arms": ["finetune"]}
-    config = study("config/questions.yaml", run=run, one=one, other=one)
+    config = study("questions", run=run, one=one, other=one)
     assert [group["xlmr-small"].name for group in transfer_comparisons.comparisons(Plans(config))] == ["small-pos-xlmr-small"]
 
 
@@ -100,4 +93,4 @@ def test_rankings_are_compared_by_one_measure_of_what_is_relevant():
     changes = {"run": {"experiments": ["answers", "other"], "arms": ["finetune-3e"], "transfer": "bible-answers", "analyses": []}}
     other = {"like": "answers", "backbone": "xlmr-small", "ranking": {"relevant": 2}}
     with pytest.raises(InputError, match=r"need the same `relevant`: \{'answers': 1\.0, 'other': 2\.0\}"):
-        study("config/ranking.yaml", **changes, other=other)
+        study("ranking", **changes, other=other)
