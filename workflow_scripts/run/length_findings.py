@@ -8,14 +8,13 @@ from pathlib import Path
 
 from workflow_scripts.models.recognition import config_of, longest_row
 from workflow_scripts.models.tokenisation import Codec
-from workflow_scripts.run.findings import Finding, is_awaited, trained_by_updates
+from workflow_scripts.run.findings import Finding, trained_by_updates
 from workflow_scripts.run.labelled_findings import examples_of, plain_lines
 from workflow_scripts.run.model_findings import folder_of
-from workflow_scripts.run.text_findings import beginning
+from workflow_scripts.run.text_findings import beginning, first_pairs, sides_of
 from workflow_scripts.run.tokenizers_at_hand import codec_at_hand
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks.plan import BackbonePlan, Plan
-from workflow_scripts.text.parallel import read_pairs
 from workflow_scripts.training.too_long import NO_LIMIT, Room
 
 MANY = 0.01
@@ -44,12 +43,9 @@ def training_text(plan: Plan, text: str | None) -> dict[str, list[str]]:
     """The sides of the beginning of an experiment's training text, or of the corpus `text`: lines with the same number are a row."""
     if text or plan.task.text == "corpora":
         corpus = plan.config.corpora[text or plan.corpus]
-        pairs = (
-            [] if is_awaited(*corpus.train.paths()) else beginning(read_pairs, corpus.train.at_hand(), corpus.languages, corpus.documents)
-        )
-        return dict(zip(corpus.languages, ([pair.a for pair in pairs], [pair.b for pair in pairs]), strict=True))
+        return sides_of(first_pairs(corpus.train, corpus), corpus)
     block = plan.text
-    examples = [] if is_awaited(*block.train.paths()) else beginning(examples_of, block.train, block)
+    examples = beginning(examples_of, block.train, block)
     if block.unit == "target":
         return {"text": [example.text for example in examples], "target": [example.label for example in examples]}
     return {block.language: plain_lines(examples)}
@@ -95,14 +91,11 @@ def long_sources(plan: Plan) -> Iterator[Finding]:
 def _sources(plan: Plan) -> dict[str, list[str]]:
     """The source side of the beginning of each test set that is a file."""
     if plan.task.text == "corpora":
-        corpus, place = plan.text, plan.text.languages.index(plan.settings.source)
-        sources = {test: source for test, source in corpus.test.items() if source.held_out is None and not is_awaited(*source.paths())}
-        return {
-            test: [(pair.a, pair.b)[place] for pair in beginning(read_pairs, source.at_hand(), corpus.languages, corpus.documents)]
-            for test, source in sources.items()
-        }
+        corpus = plan.text
+        files = {test: source for test, source in corpus.test.items() if source.held_out is None}
+        return {test: sides_of(first_pairs(source, corpus), corpus)[plan.settings.source] for test, source in files.items()}
     block = plan.text
-    files = {test: source for test, source in block.test.items() if source.file and not is_awaited(*source.paths())}
+    files = {test: source for test, source in block.test.items() if source.file}
     return {test: [example.text for example in beginning(examples_of, source, block)] for test, source in files.items()}
 
 

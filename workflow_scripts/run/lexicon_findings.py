@@ -8,14 +8,13 @@ from workflow_scripts.lexicon.vecmap import find_program
 from workflow_scripts.lexicon.vectors import read_vectors
 from workflow_scripts.run.findings import Finding, is_awaited, judged, used_lexicons, with_labels
 from workflow_scripts.run.labelled_findings import examples_of, plain_lines
-from workflow_scripts.run.text_findings import beginning, foreign
+from workflow_scripts.run.text_findings import beginning, first_pairs, foreign, sides_of
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks.crosslingual import given_lexicons, is_learnt
 from workflow_scripts.tasks.plan import Plans
 from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.labelled import Labelled
 from workflow_scripts.text.languages import language
-from workflow_scripts.text.parallel import read_pairs
 from workflow_scripts.text.word_lists import check_order, read_dictionary
 from workflow_scripts.text.words import count_words
 
@@ -83,16 +82,13 @@ def _word_list(path: str, languages: tuple[str, str], counts: list[Counter[str]]
 def _given_word_list(path: str, pair: str, block: Labelled) -> str:
     """What is in a word list whose words are switched in labelled text, which is in one of its two languages."""
     first, second = pair.split("-")
-    lines = [] if is_awaited(*block.train.paths()) else plain_lines(beginning(examples_of, block.train, block))
+    lines = plain_lines(beginning(examples_of, block.train, block))
     return _word_list(path, (first, second), [count_words(lines if code == block.language else [], code) for code in (first, second)])
 
 
 def _words_in(corpus: Corpus) -> list[Counter[str]]:
     """The words at the beginning of a corpus, in each language; none where its text is still to be acquired."""
-    if is_awaited(*corpus.train.paths()):
-        return [Counter(), Counter()]
-    text = beginning(read_pairs, corpus.train.at_hand(), corpus.languages, corpus.documents)
-    return [count_words([(pair.a, pair.b)[side] for pair in text], code) for side, code in enumerate(corpus.languages)]
+    return [count_words(lines, code) for code, lines in sides_of(first_pairs(corpus.train, corpus), corpus).items()]
 
 
 def _vectors(path: str, words_read: list[str]) -> str:

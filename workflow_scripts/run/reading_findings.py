@@ -11,13 +11,12 @@ from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.run.findings import Finding, is_awaited
 from workflow_scripts.run.labelled_findings import examples_of, plain_lines
 from workflow_scripts.run.model_findings import folder_of
-from workflow_scripts.run.text_findings import beginning
+from workflow_scripts.run.text_findings import beginning, first_pairs, sides_of
 from workflow_scripts.run.tokenizers_at_hand import codec_at_hand
 from workflow_scripts.run.uses import sources_of
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.plan import Plan, Plans
 from workflow_scripts.text.aligned import read_aligned
-from workflow_scripts.text.parallel import read_pairs
 
 
 class Text(NamedTuple):
@@ -74,8 +73,7 @@ def _texts(plan: Plan) -> Iterator[Text]:
 
 def _sides(kind: str, block: Any, part: str, source: Any) -> Iterable[tuple[str, list[str]]]:
     if kind == "corpora":
-        pairs = beginning(read_pairs, source.at_hand(), block.languages, block.documents)
-        return zip(block.languages, ([pair[side] for pair in ((p.a, p.b) for p in pairs)] for side in (0, 1)), strict=True)
+        return sides_of(first_pairs(source, block), block).items()
     if kind == "aligned":
         try:
             return list(zip(source.languages, read_aligned(source.at_hand())[0], strict=True))

@@ -87,16 +87,16 @@ def corpora(plans: Plans) -> Iterator[Finding]:
                 yield (look := judged(f"corpora.{name}.{part}", _parallel_text, source, corpus, passed))
                 if look.verdict == "ok":
                     yield from (Finding("note", f"corpora.{name}.{part}", f"{what}: {count:,}") for what, count in passed.items())
-                pairs = beginning(read_pairs, source.at_hand(), corpus.languages, corpus.documents)
+                pairs = first_pairs(source, corpus)
                 yield from _odd(f"corpora.{name}.{part}", pairs, corpus.languages, source)
                 yield from joined_files(f"corpora.{name}.{part}", source.paths(), HEAD)
                 yield from ragged(f"corpora.{name}.{part}", source)
-                if part != "train" and not is_awaited(*corpus.train.paths()):
-                    learnt = beginning(read_pairs, corpus.train.at_hand(), corpus.languages, corpus.documents)
+                if part != "train":
+                    learnt = first_pairs(corpus.train, corpus)
                     yield from in_both(f"corpora.{name}.{part}", *([[pair.a, pair.b] for pair in some] for some in (pairs, learnt)))
-                for side, code in enumerate(corpus.languages):
-                    parts.setdefault(part, {})[code] = [(pair.a, pair.b)[side] for pair in pairs]
-                    yield from foreign(f"corpora.{name}.{part}", parts[part][code], code)
+                parts[part] = sides_of(pairs, corpus)
+                for code, lines in parts[part].items():
+                    yield from foreign(f"corpora.{name}.{part}", lines, code)
         yield from of_other_tools(f"corpora.{name}", parts)
 
 
@@ -185,6 +185,16 @@ def beginning(read: Callable[..., Iterable[T]], *arguments: Any) -> list[T]:
         return list(itertools.islice(read(*arguments), 2000))
     except InputError:
         return []
+
+
+def first_pairs(source: Source, corpus: Corpus) -> list[Pair]:
+    """The pairs at the beginning of a part of a corpus; none where it is not there yet, or cannot be read."""
+    return beginning(read_pairs, source.at_hand(), corpus.languages, corpus.documents)
+
+
+def sides_of(pairs: list[Pair], corpus: Corpus) -> dict[str, list[str]]:
+    """Language → its side of the pairs."""
+    return dict(zip(corpus.languages, ([pair.a for pair in pairs], [pair.b for pair in pairs]), strict=True))
 
 
 def foreign(about: str, lines: list[str], code: str) -> Iterator[Finding]:
