@@ -48,19 +48,11 @@ class Given(NamedTuple):
 _HERE = "the GPU here has"
 
 
-class _Sharing(NamedTuple):
-    """Trainings that share a GPU: the bytes that the largest needs, how many there are at once, and the bytes of the GPU."""
-
-    need: float
-    at_once: int
-    size: float
-
-
 def memory(plans: Plans, jobs: Jobs, at_once: int = 1) -> Iterator[Finding]:
     """Compare the memory that training needs with what its jobs ask for or this machine has, whose GPU takes so many jobs `at_once`."""
     looked_at: dict[str, list[tuple[float, Finding]]] = {}
     host: dict[str, float] = {}
-    sharing: dict[str, _Sharing] = {}
+    sharing: dict[str, float] = {}
     # each process holds the text of its phase; which phase reads which corpus does not matter for the largest
     text = max((_text_bytes(plans.config.corpora[name]) for name in used_corpora(plans)), default=0.0)
     partitions = read_partitions() if any("slurm_partition" in job for job in jobs.values()) else None
@@ -80,12 +72,12 @@ def memory(plans: Plans, jobs: Jobs, at_once: int = 1) -> Iterator[Finding]:
             least = training_memory(shape, phase._replace(micro_batch_tokens=_FEW_ROWS), given.gpus, trained) if automatic else need
             looked_at.setdefault(phase.rule, []).append((need, _fits(phase, given, need, least)))
             if given.where == _HERE and at_once > 1:
-                sharing[phase.rule] = max(sharing.get(phase.rule, _Sharing(0.0, 1, 0.0)), _Sharing(need, at_once, given.size or 0.0))
+                sharing[phase.rule] = max(sharing.get(phase.rule, 0.0), need)
     for found in looked_at.values():
         # one line a rule: of its phases with the worst verdict the one that needs the most
         yield max(found, key=lambda one: (_WORSE.index(one[1].verdict), one[0]))[1]
-    for rule, one in sharing.items():
-        yield _shared(rule, one)
+    for rule, need in sharing.items():
+        yield _shared(rule, need, at_once)
     for rule, need in host.items():
         given_mb = jobs.get(rule, {}).get("mem_mb")
         if given_mb and need > given_mb * 1e6:
@@ -97,14 +89,13 @@ _USABLE = 0.8
 """The share of a GPU that several trainings may need together: memory that one of them keeps and does not use is no other's."""
 
 
-def _shared(rule: str, one: _Sharing) -> Finding:
-    """Whether so many trainings find room in one GPU at once, each with the memory of the largest."""
-    said = (
-        f"{one.at_once} at once need about {gigabytes(one.at_once * one.need)}; {_HERE} {gigabytes(one.size)}, of which a fifth stays free"
-    )
-    if one.at_once * one.need <= _USABLE * one.size:
+def _shared(rule: str, need: float, at_once: int) -> Finding:
+    """Whether so many trainings find room in the GPU here `at_once`, each with the memory that the largest needs."""
+    size = gpu_here()
+    said = f"{at_once} at once need about {gigabytes(at_once * need)}; {_HERE} {gigabytes(size)}, of which a fifth stays free"
+    if at_once * need <= _USABLE * size:
         return Finding("ok", f"shared GPU, {rule}", said)
-    room = int(_USABLE * one.size // one.need)
+    room = int(_USABLE * size // need)
     way_out = f"set --resources gpu={room}" if room > 1 else "leave --resources gpu out"
     return Finding("WRONG", f"shared GPU, {rule}", f"{said}; {way_out}, or lower training.batch_tokens")
 
