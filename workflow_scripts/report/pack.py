@@ -71,12 +71,7 @@ def write(output: Path, results: Path = Path("results"), *, without_pages: bool 
     if (called := command(results)) is not None:
         line = f"  Command: snakemake {' '.join(called)}\n"
         files[f"results/{LOG.relative_to('results').as_posix()}"] = _shorter(line, shortened).encode()
-    said = {
-        "format": 1,
-        "licences": licences,
-        "processor": processor(),
-        "provenance": provenance(),
-    }
+    said = {"format": 1, "licences": licences, "processor": processor(), "provenance": provenance()}
     cut = {name: checksum(paths[name].read_bytes()) for name in parts}
     _write(output, files, said, {name: path.stat().st_mtime for name, path in paths.items()}, cut)
     print(f"{output}: {len(files)} files, {output.stat().st_size / 1e6:.1f} MB. To make its tables again: {again(output)}")
@@ -95,14 +90,10 @@ def checksum(content: bytes) -> dict[str, Any]:
 
 
 def _write(output: Path, files: dict[str, bytes], said: dict[str, Any], changed: dict[str, float], cut: dict[str, dict[str, Any]]) -> None:
-    """Write a pack.
+    """Write a pack of `files` (name in the pack → content).
 
-    Args:
-        output: The file to write.
-        files: Name in the pack → content.
-        said: What the pack says of itself.
-        changed: When files were last changed, in seconds since the epoch.
-        cut: Of the files that are packed in part, the checksum of the whole.
+    `said` is what the pack says of itself, and `changed` when files were last changed, in seconds since the epoch. `cut` has the files that
+    are packed in part, each with the checksum of the whole.
     """
     about = {name: checksum(content) | ({"part_of": cut[name]} if name in cut else {}) for name, content in sorted(files.items())}
     with atomic(output, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as made:
