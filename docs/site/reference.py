@@ -31,12 +31,9 @@ def page() -> str:
             out += fields(found)
             continue
         if about := _about(module):
-            out += ["### How it is used" + f" ({name})", "", about, ""]
-        if (
-            asked := _asked(getattr(module, "PARAMETERS", {}))
-            if decorates(found) or "Raises `InputError` for functions" in prose(found)
-            else []
-        ):
+            out += [f"### How it is used ({name})", "", about, ""]
+        asks = decorates(found) or "Raises `InputError` for functions" in prose(found)
+        if asks and (asked := _asked(getattr(module, "PARAMETERS", {}))):
             out += [f"### What the function may ask for ({name})", "", *asked, ""]
         for entry in entries(module) if decorates(found) else ():
             out += [f"### What is said of it ({name})", "", *fields(entry)]

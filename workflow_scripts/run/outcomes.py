@@ -62,23 +62,14 @@ DOING = {
 """Rules in plain words. A rule that is not here, another workflow's, is called by its name."""
 
 
+TELLING = ("experiment", "arm", "seed", "backbone", "corpus", "labelled", "aligned", "lexicon", "analysis", "noise", "lang", "testset")
+"""Wildcards that tell jobs apart, in the order in which a job is called by them."""
+
+
 def name_of(job: Job, jobs: list[Job]) -> str:
     """What a job is about, in no more words than tell it from the others of the run: `csr`, or `tatoeba, csr, seed 2`."""
     parts = []
-    for wildcard in (
-        "experiment",
-        "arm",
-        "seed",
-        "backbone",
-        "corpus",
-        "labelled",
-        "aligned",
-        "lexicon",
-        "analysis",
-        "noise",
-        "lang",
-        "testset",
-    ):
+    for wildcard in TELLING:
         value = job.wildcards.get(wildcard)
         others = {other.wildcards[wildcard] for other in jobs if wildcard in other.wildcards and other.wildcards.get("arm") != "trivial"}
         if value and (len(others) > 1 or wildcard in ("arm", "backbone", "analysis")):
