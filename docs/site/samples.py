@@ -44,8 +44,8 @@ def packs() -> list[Path]:
 def add(pack: Path, name: str, about: str) -> None:
     """Add a pack to the samples, or put it in the place of an older one.
 
-    Raises `InputError` for a pack that is too large, does not say the licences of its texts, names a folder of a machine, or cannot be made
-    a page of.
+    Raises `InputError` for a pack that is too large, or does not say the licences of its texts. It does so, too, where a pack names a
+    folder of a machine, or no page can be made of it.
     """
     if not re.fullmatch(r"[a-z0-9-]+", name):
         raise InputError(f"--name: {name!r} must be small letters, digits and - only, since it becomes a part of an address")

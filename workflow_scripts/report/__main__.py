@@ -1,11 +1,12 @@
 """report: puts everything that was measured on one page and into one table.
 
-The modules beside this one read result files and return plain data: `headline` and `comparison` about scores, `curves` about training,
-`geometry` about distances, `model_analyses` about analyses of models, `transfer_tables` about models across tasks, `exhibits` with texts,
-`labels` about classification, `origins` about cost and provenance. `drawing` turns numbers into SVG, and the templates lay everything out
-on a page that loads nothing from elsewhere. Where a part of the page cannot be made, the page says why, and has the rest. `scores.tsv` has
-one row per score, word accuracy and distance of each seed; `transfer.tsv` and `analyses.tsv` have the numbers of comparisons of models and
-of analyses.
+The modules beside this one read result files and return plain data. `headline` and `comparison` are about scores, `curves` about training,
+`geometry` about distances, and `labels` about tasks with labels. `exhibits` has texts, `model_analyses` and `transfer_tables` are about
+models, and `origins` about cost and provenance. `drawing` turns numbers into SVG. The templates lay everything out on a page that loads
+nothing from elsewhere. Where a part of the page cannot be made, the page says why, and has the rest.
+
+`scores.tsv` has one row per score, word accuracy and distance of each seed. `transfer.tsv` and `analyses.tsv` have the numbers of
+comparisons of models and of analyses.
 """
 
 import contextlib

@@ -19,7 +19,7 @@ def line_chart(
 ) -> str:
     """Lines over a common x axis.
 
-    Each of `series` has a `name`, a `colour` (index), `lines` (lists of (x, y), one a seed) and may
+    Each of `series` has a `name`, a `colour` (index) and `lines` (lists of (x, y), one a seed). It may
     have `dashed` lines, and `labels` for lines of a single point. Empty series are left out; a chart without points says so.
     Without a `legend`, the page says which colour is what. The axes end where the data do. A series' name stands where its last line
     ends, too, and a point says its values when the mouse is over it.

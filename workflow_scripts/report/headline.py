@@ -129,8 +129,9 @@ _FEW = 6
 def comparisons(study: Study) -> list[tuple[str, str, str]]:
     """Pairs of arms to compare, and the kind of comparison: a key of `QUESTIONS`, or the noise or objective of the second arm.
 
-    An arm that learns something before the task is compared with the baseline, with the arms of its controls, with those of what it wants
-    to be compared with, and with those whose chains it makes longer. A control is compared only with what it is a control of.
+    An arm that learns something before the task is compared with the baseline, and with the arms of its controls. It is also compared with
+    the arms of what it names itself (`against`), and with those whose chains it makes longer. A control is compared only with what it is a
+    control of.
     """
     restoring, others = study.methods, study.of_kind("task")
     if not restoring:

@@ -1,8 +1,9 @@
 """pack: what a reader needs to check a run, in one file; and its tables made again from that file.
 
 ``write`` packs a finished run: its configuration, the lock of the packages, checksums, provenance, the tables, every file that the report
-is made of, and the outputs and references of the tests. Models and training text stay out. ``rebuild`` checks the checksums, computes the
-scores of texts and their tests anew from the sentences, makes the tables and the page, and compares the tables with the packed ones.
+is made of, and the outputs and references of the tests. Models and training text stay out. ``rebuild`` checks the checksums, and
+computes the scores of texts and their tests anew from the sentences. It makes the tables and the page, and compares the tables with the
+packed ones.
 
 Folders of the machine are left out: where a packed file names a path from the root, the pack has the end of it.
 """

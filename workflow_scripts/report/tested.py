@@ -10,7 +10,7 @@ from workflow_scripts.report.study import Study
 
 
 def compute_tests(study: Study, folder: Path, settings: Any, comet: Mapping[str, tuple[Path, ...]] = MappingProxyType({})) -> None:
-    """Write the tests of every two arms on each test set into `folder`, by seed and over all seeds, as those of a run lie in its folder.
+    """Write the tests of every two arms on each test set, by seed and over all seeds, into `folder`, where they lie as those of a run do.
 
     `settings` are those of the scores. `comet` has, by test set, the files with COMET's scores of all runs, where these were computed.
     """

@@ -1,8 +1,8 @@
 """The report on transfer: a task in each row and a model in each column, as in Table 1 of Ji et al. (2024), and by language as in Table 4.
 
-Models are compared by their experiments' first arm. Their differences to the base are tested by the tasks' own tests, over
-all seeds, and p-values are corrected for all models and test sets of a task; those of the averages by themselves. Student's interval of
-the seeds' differences stands beside them, as resamples of few seeds vary too little.
+Models are compared by their experiments' first arm. The tasks' own tests, over all seeds, test their differences from the base. The
+p-values are corrected for all models and test sets of a task, those of the averages by themselves. Student's interval of the seeds'
+differences stands beside them, as resamples of few seeds vary too little.
 """
 
 import contextlib

@@ -116,8 +116,10 @@ def phase_plugins(job: Job, name: str | None = None) -> dict[str, list[str]]:
 
 
 def task_flags(job: Job) -> list[str]:
-    """The flags of a task phase that has a generator or templates of its own, switches its source's words, learns from more text, or trains
-    nothing; else none."""
+    """The flags of a task phase that is not the usual one; else none.
+
+    It has a generator or templates of its own, switches its source's words, learns from more text, or trains nothing.
+    """
     experiment, phase = job.plan.settings, job.phase("finetune")
     given = templates_flag(job)
     if phase.untrained:

@@ -38,8 +38,8 @@ def _reads_text(block: Backbone) -> bool:
 def backbone_task_text(job: Job) -> list[str]:
     """The experiments' training text, or of an arm's model that of the arm.
 
-    Where the vocabulary is cut down to it, lexicons with words from elsewhere belong to it as well, since switched words need their pieces,
-    and so does all text of the models that are made from it.
+    Where the vocabulary is cut down to it, it needs the pieces of switched words as well: lexicons with words from elsewhere belong to it.
+    So does all text of the models that are made from it.
     """
     block = job.backbone.settings
     if not _reads_text(block):
@@ -130,8 +130,10 @@ def _family_of(block: Backbone) -> registry.Entry | None:
 
 
 def loaded_for(job: Job) -> str:
-    """The flags, as words of the shell, of what a backbone is loaded for: one that keeps the head of its pretraining, and one whose
-    vocabulary is cut down and that experiments ask by templates of their own."""
+    """The flags, as words of the shell, that say what a backbone is loaded for.
+
+    It may have to keep the head of its pretraining. A vocabulary that is cut down needs the words of the experiments' own templates.
+    """
     given = ["--keep-head"] if keeps_head(job.backbone) else []
     users = backbone_users(job.backbone) if job.backbone.settings.trim else []
     own = {template for each in users if (used := templates_of(each)) for template in used.texts}

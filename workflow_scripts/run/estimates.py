@@ -96,7 +96,8 @@ def _of_decoder(shape: Shape, half: bool, adapted: bool) -> float:
 def host_memory(shape: Shape, gpus: int, text: float = 0) -> float:
     """Bytes of the node's memory that training on GPUs needs at least: weights (4 a parameter), CUDA and the text, in each process.
 
-    Of `text`, in bytes, ids are held, of four bytes for a piece of about four, and as much again for a moment while they are put together.
+    Each process holds the ids of `text` (in bytes): four bytes for a piece of about four. While it puts them together, it needs as much
+    again.
     """
     return gpus * (2e9 + 4 * shape.parameters + 2 * text)
 

@@ -1,8 +1,8 @@
 """loading: expands shorthand in configuration files into plain values.
 
-Definitions with an `each` are written out, those with a `like` completed by the definition that they name, patterns
-of names replaced by the names, published numbers read from their tables, lists of training values moved to grids.
-What is malformed otherwise is left to the types to refuse.
+It writes out definitions with an `each`, and completes those with a `like` by the definition that they name. It replaces patterns of names
+by the names, reads published numbers from their tables, and moves lists of training values to grids. The types refuse what is malformed
+otherwise.
 """
 
 import contextlib

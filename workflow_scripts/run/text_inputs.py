@@ -46,9 +46,12 @@ def held_out(job: Job, side: str) -> list[str]:
 
 
 def others_held_out(job: Job, side: str) -> list[str]:
-    """What the training text must not have although other text holds it out: references that the corpus's models translate zero-shot, and
-    the dev and test sets of experiments that start from the model of an arm that was trained on it, that look into such a model, that read
-    it in a phase before the task, or that switch words by a lexicon that was aligned in it."""
+    """What other text holds out, and the training text of the corpus must not have either.
+
+    These are the references that the corpus's models translate zero-shot, and the dev and test sets of experiments that know the corpus.
+    Such an experiment starts from the model of an arm that was trained on the corpus, or looks into such a model. It may also read the
+    corpus in a phase before the task, or switch words by a lexicon that was aligned in it.
+    """
     own, experiments = paths.corpus_folder(job.config, job.w.corpus), job.plans.experiments
     trained = {each: experiments[arm.experiment] for each in job.plans.backbones_used if (arm := each.settings.arm)}
     learnt = [backbone for backbone, plan in trained.items() if job.w.corpus in _corpora_learnt(plan)]
