@@ -3,9 +3,9 @@ rule retrieval:
     input:
         unpack(of(searches.dev)),
         model=of(searches.model),
-        sources=of(searches.searched, "source"),
-        targets=of(searches.searched, "target"),
-        gold=of(searches.searched, "gold"),
+        sources=of(searches.text_files, "source"),
+        targets=of(searches.text_files, "target"),
+        gold=of(searches.text_files, "gold"),
     output:
         folder=report(
             directory("results/runs/{experiment}/{arm}/seed{seed}/predictions"),
@@ -38,8 +38,8 @@ rule retrieval:
 
 rule retrieval_significance:
     input:
-        systems=of(searches.found),
-        gold=of(searches.searched, "gold"),
+        systems=of(searches.predictions),
+        gold=of(searches.text_files, "gold"),
     output:
         report(
             "results/runs/{experiment}/significance.json",

@@ -173,7 +173,7 @@ def test_what_is_not_the_translation_is_marked(opened, tmp_path):
 def test_numbers_are_compared_by_their_distance_from_the_right_one(tmp_path):
     study, _ = study_of("classification", tmp_path)
     study.text.labels = ["1", "2.5"]
-    given = predictions.Given("en", [Example("2.5", "a", "b")], {"plain": [2.0], "other": [3.123456]})
+    given = predictions.Answered("en", [Example("2.5", "a", "b")], {"plain": [2.0], "other": [3.123456]})
     study.task = replace(study.task, answers="scores")
     found = predictions._labels(study, given, [[0.0, 0.0]])
     assert found.rows == [[0, ["a", "b"], "2.5", ["2", "3.123"], [-0.5, pytest.approx(-0.623456)]]] and found.best == 0 and not found.marked

@@ -64,7 +64,7 @@ def test_the_method_is_compared_with_the_baseline_and_with_its_controls(tmp_path
         }
         for arm, other, gap, low, high in ROWS
     ]
-    found = [*lines.asked(a_run(tmp_path, *arms()), rows)]
+    found = [*lines.wanted_comparisons(a_run(tmp_path, *arms()), rows)]
     assert [(row["arm"], row["other"]) for row in found] == [("csr", "finetune"), ("mask", "finetune"), ("csr", "mask")]
     assert (found[2]["difference"], found[2]["low"], found[2]["high"]) == ("1.1", "0.5", "2.0")
 

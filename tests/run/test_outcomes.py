@@ -16,7 +16,7 @@ def put(path, content):
 
 
 def told(rule, folder, *outputs):
-    return outcomes.found(Job(rule, outputs=list(outputs)), folder)
+    return outcomes.finding(Job(rule, outputs=list(outputs)), folder)
 
 
 def test_each_kind_of_result_has_its_numbers(tmp_path):

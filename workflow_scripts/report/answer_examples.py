@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from workflow_scripts.report.labels import given_answers
+from workflow_scripts.report.labels import read_answered
 from workflow_scripts.report.study import Study, evenly
 from workflow_scripts.tasks.answering import counts_of, right_answers, text_of
 from workflow_scripts.text.examples import Example
@@ -16,7 +16,7 @@ def answer_examples(study: Study, number: int = 8) -> dict[str, Any]:
     """For each test set some of its questions, evenly spaced, with the answers of each arm in their passage, first seed."""
     made = []
     for testset in study.testsets:
-        code, table, given = given_answers(study, testset)
+        code, table, given = read_answered(study, testset)
         questions = []
         for at in evenly(list(range(len(table))), number):
             example, rows = table[at], []

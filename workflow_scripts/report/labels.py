@@ -35,7 +35,7 @@ def scored_folder(study: Study, arm: str, seed: int | None = None) -> Path:
     return study.seed(arm, None if measure(study).same_for_all_seeds(arm) else seed) / "predictions"
 
 
-class Given(NamedTuple):
+class Answered(NamedTuple):
     """A test set with what the arms answered."""
 
     language: str
@@ -44,14 +44,14 @@ class Given(NamedTuple):
     """Arm → its answer to each example."""
 
 
-def given_answers(study: Study, testset: str) -> Given:
+def read_answered(study: Study, testset: str) -> Answered:
     """The examples of a test set, and the answers of each arm with the first seed."""
     code, task = test_language(study, testset), study.task
     table = read_table(study.corpus / "test" / f"{testset}.{code}.tsv")
     if not isinstance(task, HeadTask):
         raise ValueError(f"{study.name} has no head, whose answers could be read")
     answers = {arm: task.read_answers(scored_folder(study, arm) / f"{testset}.hyp", table) for arm in study.arms}
-    return Given(code, table, answers)
+    return Answered(code, table, answers)
 
 
 # what was run
@@ -341,7 +341,7 @@ def tagged(study: Study, number: int = 8) -> dict[str, Any]:
     """
     made = []
     for testset in study.testsets:
-        code, table, given = given_answers(study, testset)
+        code, table, given = read_answered(study, testset)
         sentences = []
         short = [at for at, example in enumerate(table) if 4 <= len(example.label.split(" ")) <= 25]
         telling = [at for at in short if len({tuple(answers[at]) for answers in given.values()}) > 1]

@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 from workflow_scripts.evidence.ranking_scores import ranked_queries
 from workflow_scripts.evidence.tag_scores import accuracy
 from workflow_scripts.report.answer_examples import true_answers
-from workflow_scripts.report.labels import Given, given_answers
+from workflow_scripts.report.labels import Answered, read_answered
 from workflow_scripts.report.measures import measure
-from workflow_scripts.report.search_results import Looked, looked_up
+from workflow_scripts.report.search_results import Neighbours, read_neighbours
 from workflow_scripts.report.study import Study
 from workflow_scripts.tasks.answering import text_of
 from workflow_scripts.tasks.head_task import About
@@ -48,13 +48,13 @@ def shown(study: Study, testset: str) -> Shown:
     """What the page of a test set shows, of the first seed. Raises `InputError` or `OSError` where answers cannot be read."""
     parts = study.task.parts
     if "neighbours" in parts:
-        return _neighbours(looked_up(study, testset))
-    found = given_answers(study, testset)
+        return _neighbours(read_neighbours(study, testset))
+    found = read_answered(study, testset)
     make = next((ROWS[part] for part in parts if part in ROWS), _labels)
     return make(study, found, scores_of(study, found))
 
 
-def scores_of(study: Study, given: Given) -> list[list[float]]:
+def scores_of(study: Study, given: Answered) -> list[list[float]]:
     """The score of each example with each arm, in per cent: examples × arms, of a ranking queries × arms.
 
     An example's tags are scored by their accuracy, since most sentences have no span, or one.
@@ -66,7 +66,7 @@ def scores_of(study: Study, given: Given) -> list[list[float]]:
     return [[round(100 * float(score(counts[i])), 2) for counts in counted] for i in range(len(counted[0]))]
 
 
-def _labels(study: Study, given: Given, scores: list[list[float]]) -> Shown:
+def _labels(study: Study, given: Answered, scores: list[list[float]]) -> Shown:
     """Rows of texts, or pairs of texts, with a label. Of a plugin's task it may be a number; then an answer's distance from it counts."""
     answers = [*given.answers.values()]
     rows: list[list[Any]] = [
@@ -91,7 +91,7 @@ def _is_number(text: str) -> bool:
     return True
 
 
-def _tags(study: Study, given: Given, scores: list[list[float]]) -> Shown:
+def _tags(study: Study, given: Answered, scores: list[list[float]]) -> Shown:
     """Rows of words with their tags; an arm's tags are joined by blanks."""
     answers = [*given.answers.values()]
     rows = [
@@ -104,7 +104,7 @@ def _tags(study: Study, given: Given, scores: list[list[float]]) -> Shown:
     )
 
 
-def _spans(study: Study, given: Given, scores: list[list[float]]) -> Shown:
+def _spans(study: Study, given: Answered, scores: list[list[float]]) -> Shown:
     """Rows of questions; the right answer is its texts with the first span, an arm's answer is a span of the passage."""
     numbers: dict[str, int] = {}
     rows: list[list[Any]] = []
@@ -118,7 +118,7 @@ def _spans(study: Study, given: Given, scores: list[list[float]]) -> Shown:
     return Shown("spans", (given.language,), scored, rows, "the answers", passages=tuple(numbers))
 
 
-def _ranks(study: Study, given: Given, scores: list[list[float]]) -> Shown:
+def _ranks(study: Study, given: Answered, scores: list[list[float]]) -> Shown:
     """Rows of queries; the right answer is the documents that are shown with their grades.
 
     An arm's answer is the rank of the first document of the highest grade, and the numbers of the documents that it ranks first.
@@ -143,7 +143,7 @@ def _order(scores: list[float]) -> list[int]:
     return sorted(range(len(scores)), key=[-score for score in scores].__getitem__)
 
 
-def _neighbours(found: Looked) -> Shown:
+def _neighbours(found: Neighbours) -> Shown:
     """Rows of sentences that are looked up and have a translation; an arm's answer is what it found, with its similarity."""
     right: dict[int, list[int]] = {}
     for i, j in found.gold:
@@ -158,5 +158,5 @@ def _neighbours(found: Looked) -> Shown:
     return Shown("neighbours", found.languages, scored, rows, "what is not the translation")
 
 
-ROWS: dict[str, Callable[[Study, Given, list[list[float]]], Shown]] = {"tagged": _tags, "answered": _spans, "ranked": _ranks}
+ROWS: dict[str, Callable[[Study, Answered, list[list[float]]], Shown]] = {"tagged": _tags, "answered": _spans, "ranked": _ranks}
 """Part of the report → what makes the rows of all examples, of tasks that have this part. The others have texts with labels."""

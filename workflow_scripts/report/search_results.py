@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from workflow_scripts.evidence.ranking_scores import ranked_queries
-from workflow_scripts.report.labels import found_scores, given_answers, scored_folder
+from workflow_scripts.report.labels import found_scores, read_answered, scored_folder
 from workflow_scripts.report.study import Study, evenly
 from workflow_scripts.text.aligned import read_gold
 from workflow_scripts.text.files import read_lines
@@ -16,7 +16,7 @@ def ranked(study: Study, number: int = 5, shown: int = 3) -> dict[str, Any]:
     """
     made = []
     for testset in study.testsets:
-        code, table, given = given_answers(study, testset)
+        code, table, given = read_answered(study, testset)
         queries = []
         for several in evenly(ranked_queries([example.query for example in table]), number):
             highest = max(float(table[at].label) for at in several)
@@ -39,7 +39,7 @@ def neighbours(study: Study, number: int = 8) -> dict[str, Any]:
     """For each test set some of its sentences that have a translation, evenly spaced: what each model found, marked where it is wrong."""
     made = []
     for testset in study.testsets:
-        read = looked_up(study, testset)
+        read = read_neighbours(study, testset)
         sentences = []
         for i, j in evenly(read.gold, number):
             arms = {}
@@ -51,7 +51,7 @@ def neighbours(study: Study, number: int = 8) -> dict[str, Any]:
     return {"testsets": made}
 
 
-class Looked(NamedTuple):
+class Neighbours(NamedTuple):
     """Sentences that are looked up, those among which they are looked for, and what the models found."""
 
     languages: tuple[str, ...]
@@ -63,7 +63,7 @@ class Looked(NamedTuple):
     """Model → for each source sentence the number of its neighbour, −1 for none, and their similarity."""
 
 
-def looked_up(study: Study, testset: str) -> Looked:
+def read_neighbours(study: Study, testset: str) -> Neighbours:
     """A test set with what each model found, with the first seed."""
     part = study.corpus / "test" / testset
     source, target = (list(read_lines(part.with_name(f"{testset}.{side}"))) for side in ("source", "target"))
@@ -72,7 +72,7 @@ def looked_up(study: Study, testset: str) -> Looked:
     for arm in study.arms:
         cells = (line.split("\t") for line in read_lines(scored_folder(study, arm) / f"{testset}.hyp"))
         found[arm] = [(int(at), float(score)) for at, score, *_ in cells]
-    return Looked(tuple(study.text.test[testset].languages), source, target, gold, found)
+    return Neighbours(tuple(study.text.test[testset].languages), source, target, gold, found)
 
 
 def what_was_searched(study: Study) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class Failure(NamedTuple):
         return f"{self.rule} ({which})" if which else self.rule
 
 
-def digest(logs: Sequence[str], arguments: Sequence[str], config: "Config | None" = None) -> str:
+def digest(logs: Sequence[str], arguments: Sequence[str], config: Config | None = None) -> str:
     """The text to print when a run has stopped.
 
     `logs` are Snakemake's log files, `arguments` is what it was called with, `config` is what it was configured with.
@@ -55,7 +55,7 @@ _MOST = 6
 """Number of failed jobs that are described; the others are only named."""
 
 
-def section(failure: Failure, arguments: Sequence[str], config: "Config | None" = None) -> str:
+def section(failure: Failure, arguments: Sequence[str], config: Config | None = None) -> str:
     """The lines about one job."""
     why, way = diagnose(failure, arguments, config)
     lines = [str(failure), f"  why     {why}", f"  change  {way}"]
@@ -187,7 +187,7 @@ _SIGNS = (
 )
 
 
-def diagnose(failure: Failure, arguments: Sequence[str], config: "Config | None" = None) -> tuple[str, str]:
+def diagnose(failure: Failure, arguments: Sequence[str], config: Config | None = None) -> tuple[str, str]:
     """Why a job failed, and what to change."""
     said = "\n".join([failure.message, *(line for log in failure.logs for line in end_of(log, 40))])
     errors = re.findall(r"^error: (.*)", said, flags=re.MULTILINE)
@@ -246,7 +246,7 @@ def refusal_of(message: str) -> tuple[str, str]:
     return reasons[:240], ""
 
 
-def settings_of(failure: Failure, config: "Config | None" = None) -> tuple[str, str]:
+def settings_of(failure: Failure, config: Config | None = None) -> tuple[str, str]:
     """The key of a job's settings in the configuration, and what to do with which key so that the job needs less memory.
 
     The second is empty where no setting makes the job need less.

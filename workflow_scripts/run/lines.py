@@ -79,7 +79,8 @@ def ended(run: Run, passed: float, status: int, arguments: Sequence[str]) -> Ite
             yield YOUR_TEXT
         return
     yield f"all done in {clock(passed).strip()}"
-    rows = [*asked(run, outcomes.answers(results / "comparisons.tsv"))] if any(job.rule == "report" for job in run.jobs.values()) else []
+    reported = any(job.rule == "report" for job in run.jobs.values())
+    rows = [*wanted_comparisons(run, outcomes.answers(results / "comparisons.tsv"))] if reported else []
     if rows:
         answer = of_all_testsets(rows)
         on = f" on {answer['testset']}" if len({row["testset"] for row in rows}) > 1 else ""
@@ -148,7 +149,7 @@ def reason(said: str) -> str:
     return found[-1] if found else "\n".join([line for line in said.splitlines() if line.strip()][-30:])
 
 
-def asked(run: Run, rows: Iterable[dict[str, str]]) -> Iterator[dict[str, str]]:
+def wanted_comparisons(run: Run, rows: Iterable[dict[str, str]]) -> Iterator[dict[str, str]]:
     """Of comparisons of every two arms those that a run is made for: with the baseline, and of its method with the controls.
 
     Of each experiment the first row compares with the baseline. The method is the other arm that the first answer needs.

@@ -120,7 +120,7 @@ def _misread(path: Path, root: yaml.MappingNode) -> Iterator[str]:
             waiting += [key, value]
 
 
-def located(said: str, paths: Iterable[Path | str], ours: Any = ()) -> str:
+def located(message: str, paths: Iterable[Path | str], ours: Any = ()) -> str:
     """A message of problems, a line each that begins with a key's path, with the file and line where that key stands.
 
     Of several files that have the key the last one counts, as it is laid over the others. `ours` has the keys that a command line sets,
@@ -142,7 +142,7 @@ def located(said: str, paths: Iterable[Path | str], ours: Any = ()) -> str:
                 return f"{line} ({places[key]})"
         return line
 
-    return "\n".join(map(placed, said.split("\n")))
+    return "\n".join(map(placed, message.split("\n")))
 
 
 def _lines_of(node: yaml.MappingNode, above: str) -> Iterator[tuple[str, int]]:

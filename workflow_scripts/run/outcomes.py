@@ -85,9 +85,9 @@ def doing(job: Job, jobs: list[Job]) -> str:
     return f"{name}: {said}" if (name := name_of(job, jobs)) else said
 
 
-def found(job: Job, folder: Path) -> str:
+def finding(job: Job, folder: Path) -> str:
     """What a job that has ended found, with its numbers; nothing where that is not worth a line, or cannot be read."""
-    tell = _TOLD.get(job.rule)
+    tell = _FINDINGS.get(job.rule)
     if tell is None:
         return ""
     try:
@@ -145,7 +145,7 @@ def scores_line(said: dict[str, Any]) -> str:
     return ", ".join(f"{metric} {score['value']:.1f}" for metric, score in said["metrics"].items() if score.get("value") is not None)
 
 
-_TOLD: dict[str, Callable[[list[Path]], str]] = {
+_FINDINGS: dict[str, Callable[[list[Path]], str]] = {
     **{"corpus": _corpus, "lexicon": _lexicon, "backbone": _backbone, "codeswitch": _noise, "labelled_codeswitch": _noise},
     **{"finetune": _training, "pretext": _training, "head_finetune": _training, "scores": _scores, "head_prediction": _predictions},
 }

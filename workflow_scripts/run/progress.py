@@ -49,9 +49,9 @@ class ProgressState:
     """A folder for this process's own files."""
     began: float
     """Seconds since the epoch."""
-    said: float = 0.0
+    last_line: float = 0.0
     """When the last line on how far the run is was printed."""
-    news: bool = False
+    training_began: bool = False
     """Whether a training has begun since."""
     looks: dict[str, int] = field(default_factory=dict)
     """Log of a training → how many looks at the dev set were said."""
@@ -61,7 +61,7 @@ class ProgressState:
     """Measurements of an update that are under way."""
     page: subprocess.Popen[str] | None = None
     """What makes the page on what is there so far."""
-    due: bool = False
+    page_due: bool = False
     """Whether there is more for that page than when it was last made."""
 
     def say(self, line: str) -> None:
@@ -117,17 +117,17 @@ def follow(state: ProgressState, process: subprocess.Popen, events: Path, argume
             for event in map(json.loads, lines):
                 take_event(state, event)
             look_at_trainings(state.run, time.time())
-            if not state.said and state.run.running:
+            if not state.last_line and state.run.running:
                 begin(state, arguments)
             hear_pace(state)
             tell_looks(state)
             tend_page(state)
             if over:
                 return
-            since = time.time() - state.said
-            if state.said and state.run.running and since >= (AT_LEAST if state.news else EVERY):
+            since = time.time() - state.last_line
+            if state.last_line and state.run.running and since >= (AT_LEAST if state.training_began else EVERY):
                 state.say(line_about(state.run, time.time(), state.began))
-                state.news, state.said = False, time.time()
+                state.training_began, state.last_line = False, time.time()
             with suppress(subprocess.TimeoutExpired):
                 process.wait(0.5)
 
@@ -165,17 +165,17 @@ def take_event(state: ProgressState, event: dict[str, Any]) -> None:
         return
     jobs = [*state.run.jobs.values()]
     if not job.ended:
-        state.news = state.news or bool(job.work) or job.rule.endswith("finetune")
+        state.training_began = state.training_began or bool(job.work) or job.rule.endswith("finetune")
         if job.rule == "report" and state.page:
             stop(state.page)  # or it would write over the whole page
             state.page = None
-    elif line := outcomes.found(job, state.run.folder):
+    elif line := outcomes.finding(job, state.run.folder):
         name = outcomes.name_of(job, jobs) if "arm" in job.wildcards else ""
         if job.wildcards.get("arm") == "trivial":
             name = "without a model"
         if job.rule != "pretext":
             state.say(f"{name}: {line}" if name else line)
-        state.due = state.due or job.rule in SCORED
+        state.page_due = state.page_due or job.rule in SCORED
 
 
 SCORED = ("scores", "head_prediction")
@@ -200,7 +200,7 @@ def tell_looks(state: ProgressState) -> None:
 
 def begin(state: ProgressState, arguments: Sequence[str]) -> None:
     """Measure an update beside the run, where its trainings are of a small model on this machine's cores."""
-    state.said = time.time()
+    state.last_line = time.time()
     run = state.run
     trainings = [job for job in run.jobs.values() if job.work]
     models = [job.settings for job in run.jobs.values() if job.rule == "backbone" and job.settings.get("kind") == "small"]
@@ -243,11 +243,11 @@ def tend_page(state: ProgressState) -> None:
         state.page = None
     reporting = any(job.rule == "report" and job.begun for job in state.run.jobs.values())
     results = state.run.folder / "results"
-    if state.page or not state.due or reporting or not (results / "configuration.json").exists():
+    if state.page or not state.page_due or reporting or not (results / "configuration.json").exists():
         return
     so_far = state.scratch / "state.json"
     so_far.write_text(json.dumps(state_of(state.run, time.time())), encoding="utf-8")
-    state.due = False
+    state.page_due = False
     files = ["--results", str(results.resolve()), "--state", str(so_far), "--comparisons", str(state.scratch / "comparisons.tsv")]
     state.page = beside("report.so_far", *files, cwd=state.run.folder, stdout=subprocess.DEVNULL)
 

@@ -36,7 +36,7 @@ def phases(plans: Plans) -> Iterator[Trained]:
 _FEW_ROWS = 1024
 
 
-class Given(NamedTuple):
+class Memory(NamedTuple):
     """The memory that training has."""
 
     where: str
@@ -111,7 +111,7 @@ def _trained(phase: Trained) -> int | None:
 _WORSE = ("ok", "note", "WRONG")
 
 
-def _fits(phase: Trained, given: Given, need: float, least: float) -> Finding:
+def _fits(phase: Trained, given: Memory, need: float, least: float) -> Finding:
     """Whether a phase has the memory that it needs at once, or the least with which it goes on in parts."""
     about, needed = f"memory of {phase.rule}", f"about {gigabytes(need)} for {phase.where}"
     if phase.device == "cuda" and not given.gpus:
@@ -135,18 +135,18 @@ def _only_model(job: dict[str, Any], partitions: dict[str, list[Nodes]] | None) 
     return {"gpu_model": models.pop()} if len(models) == 1 else {}
 
 
-def given_memory(job: dict[str, Any], device: str) -> Given:
+def given_memory(job: dict[str, Any], device: str) -> Memory:
     """The memory of the GPU that a job asks for or this machine has; else that of the job or the machine."""
     gpus, model = gpus_of(job)
     if device != "cpu" and gpus:
         if size := gpu_gigabytes(model):
-            return Given(f"a GPU {model} has", size * 1e9, gpus)
-        return Given(f"see that a GPU {model or 'of the partition'} has as much, or name a gpu_model in the profile", None, gpus)
+            return Memory(f"a GPU {model} has", size * 1e9, gpus)
+        return Memory(f"see that a GPU {model or 'of the partition'} has as much, or name a gpu_model in the profile", None, gpus)
     if device != "cpu" and "slurm_partition" not in job and (here := gpu_here()):
-        return Given(_HERE, here, 1)
+        return Memory(_HERE, here, 1)
     if "mem_mb" in job:
-        return Given("the profile's mem_mb is", job["mem_mb"] * 1e6, 0)
-    return Given("this machine has", os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), 0)
+        return Memory("the profile's mem_mb is", job["mem_mb"] * 1e6, 0)
+    return Memory("this machine has", os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), 0)
 
 
 def disk(plans: Plans) -> Iterator[Finding]:

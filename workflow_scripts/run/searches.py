@@ -25,7 +25,7 @@ def settings(job: Job) -> str:
     return as_json(source(job))
 
 
-def searched(job: Job, suffix: str, part: str = "test") -> list[str]:
+def text_files(job: Job, suffix: str, part: str = "test") -> list[str]:
     """A kind of file (`paths.aligned_file`) of each test set of the experiment, or (`dev`) of the dev text of each."""
     return [paths.aligned_file(job.plan.corpus, f"{part}/{name}", suffix) for name in job.plan.text.test]
 
@@ -33,7 +33,7 @@ def searched(job: Job, suffix: str, part: str = "test") -> list[str]:
 def dev(job: Job) -> dict[str, list[str]]:
     """The dev text of each test set from which pairs are mined."""
     kinds = {"dev_sources": "source", "dev_targets": "target", "dev_gold": "gold"}
-    return {name: searched(job, kind, "dev") for name, kind in kinds.items()} if job.plan.text.mines else {}
+    return {name: text_files(job, kind, "dev") for name, kind in kinds.items()} if job.plan.text.mines else {}
 
 
 def languages(job: Job) -> list[str]:
@@ -56,7 +56,7 @@ def metric(job: Job) -> str:
     return retrieval.measure(job.plan.settings, job.plan.text).metric
 
 
-def found(job: Job) -> list[str]:
+def predictions(job: Job) -> list[str]:
     """What each model found with each seed; a backbone with the first one, whichever is asked for."""
     runs = []
     for arm in job.plan.arms:
