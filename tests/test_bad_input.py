@@ -104,21 +104,9 @@ NASTY = "a b/c \"d\" 'e' $(touch pwned) `touch pwned`; touch pwned & *?[x] Ã¼ðŸ˜
 def snakemake(folder: Path, content: dict, *arguments: str) -> subprocess.CompletedProcess:
     (folder / "bad.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
     files = ["--configfile", str(ROOT / "config.yaml"), str(folder / "bad.yaml")]
-    command = [
-        warm.python(),
-        "-m",
-        "snakemake",
-        "-s",
-        str(ROOT / "Snakefile"),
-        "--directory",
-        str(folder),
-        "--cores",
-        "1",
-        *arguments,
-        *files,
-    ]
+    command = [warm.python(), "-m", "snakemake", "-s", str(ROOT / "Snakefile"), "--directory", str(folder), "--cores", "1", *arguments]
     environment = {**warm.environment(), "PATH": warm.path()}
-    return subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    return subprocess.run([*command, *files], cwd=ROOT, env=environment, capture_output=True, text=True)
 
 
 def test_a_path_that_a_shell_would_read_is_only_a_path(tmp_path):

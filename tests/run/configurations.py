@@ -29,9 +29,7 @@ def changed(path: str, value):
 
 def classified(path: str = "", value=None):
     """config.yaml with the recipe config/help-modules.yaml laid over it, and one value set; `...` deletes the key."""
-    raw, recipe = copy.deepcopy(DEFAULT), yaml.safe_load(Path("config/help-modules.yaml").read_text(encoding="utf-8"))
-    for section, content in recipe.items():
-        raw[section] = {**raw.get(section, {}), **content}
+    raw = with_recipes("help-modules")
     return with_value(raw, path, value) if path else raw
 
 

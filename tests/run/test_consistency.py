@@ -42,7 +42,6 @@ from workflow_scripts.tasks.plan import Plans
         ("lexicons/unsupervised/backbone", "bible", "is for unit piece only"),
         ("run/arms", ["finetune", "crs"], "did you mean 'csr'"),
         ("arms/csr/0/lexicon", "unsupervisd", "did you mean 'unsupervised'"),
-        ("experiments/help-de-en/lexicon", "unsupervisd", "did you mean 'unsupervised'"),
         ("lexicons/unsupervised/corpus", "halp", "did you mean 'help'"),
     ],
 )

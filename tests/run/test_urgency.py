@@ -1,13 +1,10 @@
 """Which jobs go first: what the first answer needs, before the controls."""
 
-from types import SimpleNamespace
-
 import pytest
-from configurations import changed
+from configurations import changed, job
 
 from workflow_scripts.run import urgency
 from workflow_scripts.run.config import load
-from workflow_scripts.run.jobs import Job
 from workflow_scripts.tasks.plan import Plans
 
 
@@ -18,9 +15,9 @@ def run(**changes):
     return load(raw)
 
 
-def job(**wildcards):
-    """The wildcards of a job of the first seed."""
-    return SimpleNamespace(experiment="help-de-en", seed="1", **wildcards)
+def of_demo(config, seed="1", **wildcards):
+    """A job of the demo."""
+    return job(config, experiment="help-de-en", seed=seed, **wildcards)
 
 
 @pytest.mark.parametrize(
@@ -44,25 +41,22 @@ def test_an_experiment_that_only_trains_what_others_start_from_has_no_answer():
     raw["experiments"] |= {"after": {"like": "help-de-en", "backbone": "restored", "arms": ["finetune"]}}
     raw["experiments"]["help-de-en"]["arms"] = ["csr"]
     config = load(raw)
-    assert urgency.first_arms(Plans(config).experiments["help-de-en"]) == [] and urgency.first_arms(Plans(config).experiments["after"]) == [
-        "finetune"
-    ]
-    assert urgency.of_training(Job(Plans(config), job(arm="csr"))) == urgency.TRAINING
+    first = [urgency.first_arms(Plans(config).experiments[name]) for name in ("help-de-en", "after")]
+    assert first == [[], ["finetune"]]
+    assert urgency.of_training(of_demo(config, arm="csr")) == urgency.TRAINING
 
 
 def test_they_go_before_the_controls_and_the_first_seed_before_the_others():
     config = run()
     of = {
-        (arm, seed): urgency.of_training(Job(Plans(config), SimpleNamespace(experiment="help-de-en", arm=arm, seed=seed)))
+        (arm, seed): urgency.of_training(of_demo(config, seed, arm=arm))
         for arm in ("finetune", "csr", "csr.grid1", "mask", "random")
         for seed in ("1", "2")
     }
     assert of["finetune", "1"] == of["csr", "1"] == of["csr.grid1", "1"] > of["finetune", "2"] == of["csr", "2"]
     assert of["csr", "2"] > of["mask", "1"] == of["random", "2"] == urgency.TRAINING
-    scores = [urgency.of_score(Job(Plans(config), job(arm=arm))) for arm in ("csr", "mask", "trivial")]
+    scores = [urgency.of_score(of_demo(config, arm=arm)) for arm in ("csr", "mask", "trivial")]
     assert scores[0] > urgency.TRAINING > scores[1] == scores[2] == urgency.MEASURING
-    assert (
-        urgency.of_noise(Job(Plans(config), job(noise="codeswitch"))) == of["csr", "1"]
-        and urgency.of_noise(Job(Plans(config), job(noise="mask"))) == urgency.TRAINING
-    )
+    noises = [urgency.of_noise(of_demo(config, noise=noise)) for noise in ("codeswitch", "mask")]
+    assert noises == [of["csr", "1"], urgency.TRAINING]
     assert of["csr", "1"] < urgency.SHARED
