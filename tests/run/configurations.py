@@ -7,8 +7,9 @@ import yaml
 from snakemake.iocontainers import Wildcards
 from snakemake.utils import update_config
 
+from workflow_scripts.run.config import load
 from workflow_scripts.run.jobs import Job
-from workflow_scripts.tasks.plan import Plans
+from workflow_scripts.tasks.plan import Plan, Plans
 
 DEFAULT = yaml.safe_load(Path("config.yaml").read_text(encoding="utf-8"))
 RECIPE = yaml.safe_load(Path("config/help-summaries.yaml").read_text(encoding="utf-8"))
@@ -54,6 +55,16 @@ def with_value(raw: dict, path: str, value) -> dict:
     else:
         node[int(last) if isinstance(node, list) else last] = value
     return raw
+
+
+def planned(raw: dict) -> Plans:
+    """The plans of a configuration."""
+    return Plans(load(raw))
+
+
+def demo(raw: dict) -> Plan:
+    """The plan of the demo's experiment."""
+    return planned(raw).experiments["help-de-en"]
 
 
 def job(config, **wildcards):

@@ -1,8 +1,9 @@
 """Lets preflight look at one thing of a configuration."""
 
-from workflow_scripts.run import config, labelled_findings, lexicon_findings, model_findings, resources, text_findings
+from configurations import planned
+
+from workflow_scripts.run import labelled_findings, lexicon_findings, model_findings, resources, text_findings
 from workflow_scripts.run.preflight import of_each
-from workflow_scripts.tasks.plan import Plans
 from workflow_scripts.tasks.translation import translations_of_run
 
 LOOKS = {
@@ -20,7 +21,7 @@ LOOKS = {
 
 def found(raw: dict, about: str, jobs: dict | None = None) -> str:
     """What is said about one thing."""
-    plans = Plans(config.load(raw))
+    plans = planned(raw)
     part = about.removeprefix("node ").partition(".")[0].partition(" ")[0]
     looks = resources.memory(plans, jobs or {}) if part == "memory" else LOOKS[part](plans)
     return next(str(finding) for finding in looks if finding.about == about)

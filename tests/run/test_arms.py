@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from configurations import changed, job
+from configurations import changed, job, planned
 
 from workflow_scripts.run import analyses, arms, backbone_inputs, bridges, findings, lexicon_inputs, model_findings
 from workflow_scripts.run.config import load
@@ -137,7 +137,7 @@ def test_where_no_arm_switches_words_no_lexicon_is_made():
     # an arm that names a lexicon needs no other
     raw["run"]["arms"] = ["finetune", "csr"]
     raw["arms"]["csr"][0]["lexicon"] = "unsupervised"
-    assert findings.used_lexicons(Plans(load(raw))) == [("help", "unsupervised")]
+    assert findings.used_lexicons(planned(raw)) == [("help", "unsupervised")]
 
 
 def test_an_experiment_may_take_the_first_of_the_seeds_alone():
@@ -201,9 +201,9 @@ def test_no_arm_is_called_backbone():
 
 def test_preflight_knows_corpora_that_are_learnt_together_and_models_of_another_kind():
     raw = with_another_corpus()
-    assert findings.used_corpora(Plans(load(raw))) == ["help", "other"]
+    assert findings.used_corpora(planned(raw)) == ["help", "other"]
     raw["backbones"]["bible"] |= {"kind": "hub", "model": "facebook/mbart-large-cc25"}  # over config.yaml, as Snakemake merges a recipe
-    assert model_findings.shape_of(Plans(load(raw)).backbones["bible"]) == MBART_LARGE
+    assert model_findings.shape_of(planned(raw).backbones["bible"]) == MBART_LARGE
 
 
 @pytest.mark.parametrize(

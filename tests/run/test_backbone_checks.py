@@ -3,7 +3,7 @@
 import copy
 
 import pytest
-from configurations import DEFAULT, job, with_recipes
+from configurations import DEFAULT, job, planned, with_recipes
 from snakemake.utils import update_config
 
 from workflow_scripts.run import arms, backbone_inputs, backbone_uses, model_findings, report_inputs, text_inputs
@@ -276,7 +276,7 @@ def test_an_arms_own_backbone_knows_the_languages_that_the_arm_translates_zero_s
     with pytest.raises(InputError, match=r"backbones.manual-mbart.small.text: no text for 'es', which experiments.small-de-en needs"):
         load(raw)
     raw["run"]["zero_shot"] = False
-    assert backbone_uses.languages_known(Plans(load(raw)).backbones["manual-mbart"]) == ["de", "en"]
+    assert backbone_uses.languages_known(planned(raw).backbones["manual-mbart"]) == ["de", "en"]
 
 
 def test_a_published_model_need_not_know_what_it_translates_zero_shot():

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from configurations import DEFAULT, changed, classified, job, summaries, with_recipes
+from configurations import DEFAULT, changed, classified, job, planned, summaries, with_recipes
 from snakemake.utils import update_config
 
 from workflow_scripts.report.study import configured
@@ -181,7 +181,7 @@ def test_acquired_data_take_the_place_of_a_file():
     with pytest.raises(InputError, match=r"representation.text: 'results/data/cc.txt' is not defined"):
         config.load(raw)
     raw["data"]["cc"] = {"url": "http://x/de.txt.xz", "lines": 1000}
-    assert "cc" in uses.data_used(Plans(config.load(raw)))
+    assert "cc" in uses.data_used(planned(raw))
     raw["lexicons"]["unsupervised"]["gold"]["de-en"] = "results/data/muse.tsv"
     with pytest.raises(InputError, match=r"'results/data/muse.tsv' is not defined, did you mean 'results/data/muse.txt'"):
         config.load(raw)
@@ -211,14 +211,14 @@ def test_text_that_an_analysis_alone_reads_is_missing_where_it_is_not_there():
     raw["run"]["analyses"] = ["inside"]
     files = {part: {"files": {"de": f"{part}.de", "en": f"{part}.en"}} for part in ("train", "dev", "web")}
     raw["corpora"]["other"] = {"like": "help", "train": files["train"], "dev": files["dev"], "test": {"web": files["web"]}}
-    assert dict(uses.missing_files(Plans(config.load(raw)))) == {"corpora.other.test.web": "web.en"}  # no job reads the other parts
+    assert dict(uses.missing_files(planned(raw))) == {"corpora.other.test.web": "web.en"}  # no job reads the other parts
     raw["corpora"]["other"]["test"]["web"] = {"held_out": 5}
-    assert dict(uses.missing_files(Plans(config.load(raw)))) == {"corpora.other.train": "train.en"}
+    assert dict(uses.missing_files(planned(raw))) == {"corpora.other.train": "train.en"}
     raw = classified("analyses", {"inside": {"models": ["bible"], "corpus": "modules", "parallel": False, "stages": ["separability"]}})
     raw["run"] |= {"experiments": ["help-de-en"], "arms": ["finetune"], "analyses": ["inside"]}
     raw["arms"] |= DEFAULT["arms"]
     raw["labelled"]["modules"]["train"]["file"] = "nowhere.tsv"
-    assert "nowhere.tsv" in dict(uses.missing_files(Plans(config.load(raw)))).values()
+    assert "nowhere.tsv" in dict(uses.missing_files(planned(raw))).values()
 
 
 def test_results_of_another_configuration_need_snakemakes_record(tmp_path):

@@ -1,13 +1,8 @@
 """What a configuration says by itself that may be meant otherwise."""
 
-from configurations import DEFAULT, changed
+from configurations import DEFAULT, changed, demo, planned
 
 from workflow_scripts.run import config, findings
-from workflow_scripts.tasks.plan import Plans
-
-
-def demo(raw):
-    return Plans(config.load(raw)).experiments["help-de-en"]
 
 
 def test_an_experiment_that_is_defined_but_not_run_is_told():
@@ -23,12 +18,12 @@ def test_what_a_later_selection_costs_is_told_before_the_first_run():
     raw = changed("experiments/mine", {"like": "help-de-en"})
     raw["experiments"]["other"] = {"like": "help-de-en", "backbone": "second"}
     raw["backbones"]["second"] = {"like": "bible"}
-    assert not list(findings.left_out(Plans(config.load(DEFAULT))))
-    (note,) = findings.left_out(Plans(config.load(raw)))
+    assert not list(findings.left_out(planned(DEFAULT)))
+    (note,) = findings.left_out(planned(raw))
     assert note.said.startswith("leaves out mine, also on backbone bible.")
     assert "add one later, and 4 trainings are made anew" in note.said
     raw["run"]["experiments"] = ["help-de-en", "mine"]
-    assert not list(findings.left_out(Plans(config.load(raw))))
+    assert not list(findings.left_out(planned(raw)))
 
 
 def test_an_experiment_that_asks_for_more_seeds_than_the_run_has_is_told():
@@ -54,18 +49,18 @@ def test_batches_that_are_shorter_than_a_row_may_be_are_noted():
     raw = changed("experiments/help-de-en/training/batch_tokens", 100)
     raw["backbones"]["bible"]["small"]["training"]["batch_tokens"] = 127
     raw["arms"]["csr"][0]["training"]["max_length"] = 50
-    notes = {finding.about: finding.said for finding in findings.short_batches(Plans(config.load(raw)))}
+    notes = {finding.about: finding.said for finding in findings.short_batches(planned(raw))}
     assert notes.keys() == {f"{where}.training.batch_tokens" for where in ("experiments.help-de-en", "backbones.bible.small")}
     assert notes["experiments.help-de-en.training.batch_tokens"].startswith("100 is less than max_length, 128, and a row")
 
 
 def test_the_rate_of_a_small_model_is_noted_for_a_published_one():
     raw = changed("backbones/bible", {"kind": "hub", "model": "facebook/mbart-large-cc25"})
-    (note,) = findings.high_learning_rates(Plans(config.load(raw)))
+    (note,) = findings.high_learning_rates(planned(raw))
     assert str(note).startswith("note   experiments.help-de-en.training.learning_rate: 0.002 is for small models")
     raw["experiments"]["help-de-en"]["training"]["learning_rate"] = 1e-4
-    assert not [*findings.high_learning_rates(Plans(config.load(raw)))]
+    assert not [*findings.high_learning_rates(planned(raw))]
     raw["arms"]["csr"][0]["training"]["learning_rate"] = 1e-3
-    (note,) = findings.high_learning_rates(Plans(config.load(raw)))
+    (note,) = findings.high_learning_rates(planned(raw))
     assert note.about == "arms.csr.training.learning_rate"
-    assert not [*findings.high_learning_rates(Plans(config.load(DEFAULT)))]
+    assert not [*findings.high_learning_rates(planned(DEFAULT))]

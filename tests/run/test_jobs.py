@@ -2,19 +2,17 @@
 
 import contextlib
 import re
-from types import SimpleNamespace
 
 import pytest
-from configurations import DEFAULT
+from configurations import DEFAULT, job, planned
 from snakemake.iocontainers import Wildcards
 
 from workflow_scripts.run import config, jobs
 from workflow_scripts.stage import InputError
-from workflow_scripts.tasks.plan import Plans
 
 
 def test_all_that_a_rule_asks_is_answered_of_one_job():
-    job_of = jobs.jobs_of(Plans(config.load(DEFAULT)))
+    job_of = jobs.jobs_of(planned(DEFAULT))
     first, again, other = (job_of(Wildcards(fromdict={"experiment": "help-de-en", "arm": arm})) for arm in ("csr", "csr", "mask"))
     assert first is again and first is not other and first.plan is other.plan
     with pytest.raises(InputError, match="did you mean 'csr'"):
@@ -22,9 +20,7 @@ def test_all_that_a_rule_asks_is_answered_of_one_job():
 
 
 def test_what_the_wildcards_name_is_found_once():
-    asked = jobs.Job(
-        Plans(config.load(DEFAULT)), SimpleNamespace(experiment="help-de-en", arm="csr.grid2", phase="pretext", backbone="bible")
-    )
+    asked = job(config.load(DEFAULT), experiment="help-de-en", arm="csr.grid2", phase="pretext", backbone="bible")
     assert asked.plan is asked.plan and asked.plan.task.name == "translation" and asked.arm == "csr"
     assert asked.phase().data == "codeswitch"
     assert asked.phase("finetune").data == "task" and asked.backbone.settings.kind == "small"

@@ -4,13 +4,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from configurations import changed, with_recipes
+from configurations import changed, planned, with_recipes
 from looks import moses
 
-from workflow_scripts.run import config, labelled_findings, lexicon_findings, text_findings
+from workflow_scripts.run import labelled_findings, lexicon_findings, text_findings
 from workflow_scripts.run.mark_findings import quoted_cells
 from workflow_scripts.stage import InputError
-from workflow_scripts.tasks.plan import Plans
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.labelled import Labelled, as_read
 from workflow_scripts.text.labelled_source import LabelledSource
@@ -43,7 +42,7 @@ def test_a_header_that_is_an_example_is_told(tmp_path):
 def test_what_dev_and_test_sets_have_in_common_with_training_is_told(folder, tmp_path):
     raw = changed("corpora/help/test", {"own": moses(folder, "de", "en")})
     raw["corpora"]["help"]["train"] = moses(folder, "de", "en") | {"unescape": True}  # not the same settings, and the same text
-    said = [str(finding) for finding in text_findings.corpora(Plans(config.load(raw))) if finding.about == "corpora.help.test.own"]
+    said = [str(finding) for finding in text_findings.corpora(planned(raw)) if finding.about == "corpora.help.test.own"]
     assert len(said) == 2 and "of its first 300 examples 300 are among the first 300 of `train`" in said[1]
     copy = tmp_path / "copy.tsv"
     copy.write_text("no\ta sentence\nyes\tanother\n")
@@ -105,5 +104,5 @@ def test_quotation_marks_of_a_csv_writer_are_noted():
 def test_nothing_of_a_recipe_is_missing_but_what_is_still_to_be_acquired(tmp_path, monkeypatch):
     raw = with_recipes("inference")
     monkeypatch.chdir(tmp_path)
-    checked = Plans(config.load(raw))
+    checked = planned(raw)
     assert not [str(finding) for part in (labelled_findings.labelled, lexicon_findings.lexicons) for finding in part(checked)]

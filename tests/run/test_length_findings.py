@@ -1,18 +1,13 @@
 """What preflight says of texts that are longer than a training, or a model, reads."""
 
-from configurations import DEFAULT, changed
+from configurations import DEFAULT, changed, demo
 from looks import moses
 
 from workflow_scripts.models.tokenisation import load_codec
-from workflow_scripts.run import config, length_findings
-from workflow_scripts.tasks.plan import Plans
+from workflow_scripts.run import length_findings
 from workflow_scripts.training.too_long import Room
 
 EXPERIMENT = "experiments/help-de-en/training"
-
-
-def demo(raw):
-    return Plans(config.load(raw)).experiments["help-de-en"]
 
 
 def long_rows(raw):

@@ -4,11 +4,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from configurations import changed
+from configurations import changed, planned
 
-from workflow_scripts.run import config, lexicon_findings
+from workflow_scripts.run import lexicon_findings
 from workflow_scripts.stage import InputError
-from workflow_scripts.tasks.plan import Plans
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.labelled import Labelled
 from workflow_scripts.text.labelled_source import LabelledSource
@@ -23,18 +22,18 @@ def test_what_a_lexicon_does_not_read_is_noted():
         "lexicons.unsupervised.dictionary": "semi_supervised, supervised or dictionary",
         "lexicons.unsupervised.vectors": "fr: not read",
     }
-    notes = {finding.about: str(finding) for finding in lexicon_findings.lexicons(Plans(config.load(raw))) if finding.verdict == "note"}
+    notes = {finding.about: str(finding) for finding in lexicon_findings.lexicons(planned(raw)) if finding.verdict == "note"}
     assert notes.keys() == about.keys() and all(said in notes[key] for key, said in about.items())
     raw["lexicons"]["unsupervised"]["mapping"] = {"mode": "dictionary"}
-    notes = {finding.about: finding.said for finding in lexicon_findings.lexicons(Plans(config.load(raw))) if finding.verdict == "note"}
+    notes = {finding.about: finding.said for finding in lexicon_findings.lexicons(planned(raw)) if finding.verdict == "note"}
     assert notes == {"lexicons.unsupervised.vectors": "are not read with mapping.mode dictionary"}
 
 
 def test_vectors_in_another_language_are_told(tmp_path):
     words = Counter(word for line in read_lines("resources/bible/en.txt.xz") for word in line.split()).most_common(600)
     (tmp_path / "x.vec").write_text(f"{len(words)} 1\n" + "".join(f"{word} {number}\n" for word, number in words))
-    looked_at = config.load(changed("lexicons/unsupervised/vectors", {code: str(tmp_path / "x.vec") for code in ("de", "en")}))
-    (note,) = (each for each in lexicon_findings.lexicons(Plans(looked_at)) if each.verdict == "note")
+    plans = planned(changed("lexicons/unsupervised/vectors", {code: str(tmp_path / "x.vec") for code in ("de", "en")}))
+    (note,) = (each for each in lexicon_findings.lexicons(plans) if each.verdict == "note")
     assert note.about == "lexicons.unsupervised.vectors.de" and note.said.startswith("the German text reads as English")
 
 
@@ -54,6 +53,6 @@ def test_a_language_whose_words_are_not_known_is_told():
     raw["corpora"]["help"]["train"]["columns"] = {"document": 1, "en": 3, "my": 4}
     raw["backbones"]["bible"]["small"]["text"] = {"my": "task", "en": "task"}
     raw["lexicons"]["unsupervised"]["gold"] = {}
-    (told,) = lexicon_findings.clauses(Plans(config.load(raw)))
+    (told,) = lexicon_findings.clauses(planned(raw))
     assert told.verdict == "note" and told.about == "corpora.help.languages" and "Burmese is written without spaces" in told.said
-    assert not list(lexicon_findings.clauses(Plans(config.load(changed("run/seeds", [1])))))
+    assert not list(lexicon_findings.clauses(planned(changed("run/seeds", [1]))))

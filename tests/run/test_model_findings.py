@@ -6,14 +6,13 @@ import json
 import shutil
 
 import sentencepiece
-from configurations import DEFAULT, changed, with_recipes
+from configurations import DEFAULT, changed, planned, with_recipes
 from looks import found, moses
 from tiny_decoders import small_decoder
 from tiny_models import manual_pairs, small_m2m100, small_t5
 
 from workflow_scripts.models import engines
-from workflow_scripts.run import config, model_findings
-from workflow_scripts.tasks.plan import Plans
+from workflow_scripts.run import model_findings
 
 
 def test_a_ready_made_backbone_that_will_not_be_taken_is_told_before_it_is_pretrained():
@@ -28,14 +27,14 @@ def test_layers_that_a_retrievals_model_has_not_are_found(folder):
     raw["backbones"]["mine"] = {"kind": "hub", "model": str(folder / "model/model")}
     models = {"bible": {"backbone": "bible", "retrieval": {"layers": [0]}}, "mine": {"backbone": "mine", "retrieval": {"part": "decoder"}}}
     raw["experiments"]["pairs"] = {"task": "retrieval", "corpus": "pairs", "models": models, "retrieval": {"layer": 2}}
-    bible, mine = map(str, model_findings.layers(Plans(config.load(raw)).experiments["pairs"]))
+    bible, mine = map(str, model_findings.layers(planned(raw).experiments["pairs"]))
     assert bible == "ok     experiments.pairs.models.bible: measures 2, 0 of its layers, 0 to 2"
     assert mine.startswith("WRONG") and "layer: 2 is none of the model's layers, 0 (the embeddings) to 1" in mine
 
 
 def test_text_that_a_backbone_does_not_read_is_told():
     raw = changed("backbones/bible/small/text/fr", "resources/bible/de.txt.xz")
-    found = model_findings.of_backbone(Plans(config.load(raw)).backbones["bible"])
+    found = model_findings.of_backbone(planned(raw).backbones["bible"])
     notes = [str(finding) for finding in found if "not read" in finding.said]
     assert len(notes) == 1 and notes[0].startswith("note   backbones.bible.small.text: fr: not read, as nothing in this run has them")
 
@@ -147,7 +146,7 @@ def test_a_run_goes_on_without_bleus_tokeniser_and_is_told_so(monkeypatch):
         raise OSError("no network")
 
     monkeypatch.setattr("sacrebleu.metrics.BLEU.__init__", no_network)
-    (said,) = map(str, model_findings.tokenisers(Plans(config.load(DEFAULT))))
+    (said,) = map(str, model_findings.tokenisers(planned(DEFAULT)))
     assert said.startswith("note") and "13a: is not to be had (OSError: no network); otherwise" in said and "no BLEU for en" in said
 
 
@@ -157,8 +156,8 @@ def test_a_tokeniser_that_is_downloaded_is_told_with_its_place(monkeypatch, tmp_
 
     monkeypatch.setattr("urllib.request.urlopen", no_network)
     monkeypatch.setattr("sacrebleu.tokenizers.tokenizer_spm.SACREBLEU_DIR", str(tmp_path))
-    loaded = config.load(changed("experiments/help-de-en/scores/tokenize", "flores200"))
-    (said,) = map(str, model_findings.tokenisers(Plans(loaded)))
+    plans = planned(changed("experiments/help-de-en/scores/tokenize", "flores200"))
+    (said,) = map(str, model_findings.tokenisers(plans))
     place = tmp_path / "models/flores200sacrebleuspm"
     assert said.startswith("note   BLEU's tokeniser flores200: is not to be had (OSError: no network); download https://tinyurl.com/")
     assert "tinyurl.com/flores200sacrebleuspm where there is network" in said
@@ -167,38 +166,38 @@ def test_a_tokeniser_that_is_downloaded_is_told_with_its_place(monkeypatch, tmp_
     refused = OSError(errno.EROFS, "Read-only file system", str(place))
     with monkeypatch.context() as patched:
         patched.setattr("urllib.request.urlopen", lambda *_, **__: (_ for _ in ()).throw(refused))
-        (said,) = map(str, model_findings.tokenisers(Plans(loaded)))
+        (said,) = map(str, model_findings.tokenisers(plans))
     assert f"flores200: {place}: cannot be written: Read-only file system; make " in said and "network" not in said
     # with the file there it is taken
     lines = [line for side in manual_pairs(200) for line in side]
     trained = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(sentence_iterator=iter(lines), model_writer=trained, vocab_size=300, minloglevel=2)
     place.write_bytes(trained.getvalue())
-    (said,) = map(str, model_findings.tokenisers(Plans(loaded)))
+    (said,) = map(str, model_findings.tokenisers(plans))
     assert said == "ok     BLEU's tokeniser flores200: is there for en"
 
 
 def test_decoding_on_a_gpu_needs_a_library_of_its_own(monkeypatch):
     jobs = {"decoding": {"gpu": 1}}
     monkeypatch.setattr(engines, "why_not_on_gpu", lambda: "no cuBLAS")
-    assert [str(each) for each in model_findings.gpu_decoding(Plans(config.load(DEFAULT)), jobs)] == ["note   decoding on a GPU: no cuBLAS"]
-    assert not list(model_findings.gpu_decoding(Plans(config.load(DEFAULT)), {"decoding": {}}))
+    assert [str(each) for each in model_findings.gpu_decoding(planned(DEFAULT), jobs)] == ["note   decoding on a GPU: no cuBLAS"]
+    assert not list(model_findings.gpu_decoding(planned(DEFAULT), {"decoding": {}}))
     raw = changed("experiments/help-de-en/decoding", {"engine": "huggingface"})
-    assert not list(model_findings.gpu_decoding(Plans(config.load(raw)), jobs))
+    assert not list(model_findings.gpu_decoding(planned(raw), jobs))
     # a GPU of this machine that PyTorch uses would train for hours, and end at decoding
     monkeypatch.setattr(model_findings, "gpu_here", lambda: 80.0)
     monkeypatch.setattr("torch.cuda.is_available", lambda: True)
-    assert [str(each) for each in model_findings.gpu_decoding(Plans(config.load(DEFAULT)), {})] == ["WRONG  decoding on a GPU: no cuBLAS"]
-    assert not list(model_findings.gpu_decoding(Plans(config.load(raw)), {}))
+    assert [str(each) for each in model_findings.gpu_decoding(planned(DEFAULT), {})] == ["WRONG  decoding on a GPU: no cuBLAS"]
+    assert not list(model_findings.gpu_decoding(planned(raw), {}))
     on_slurm = {"decoding": {"gpu": 1, "slurm_partition": "gpu"}}
-    assert [each.verdict for each in model_findings.gpu_decoding(Plans(config.load(DEFAULT)), on_slurm)] == ["note"]
+    assert [each.verdict for each in model_findings.gpu_decoding(planned(DEFAULT), on_slurm)] == ["note"]
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    assert not list(model_findings.gpu_decoding(Plans(config.load(DEFAULT)), {}))
+    assert not list(model_findings.gpu_decoding(planned(DEFAULT), {}))
 
 
 def test_texts_that_are_generated_are_decoded_on_a_gpu_too(tmp_path, monkeypatch):
     monkeypatch.setattr(engines, "why_not_on_gpu", lambda: "no cuBLAS")
-    assert len(list(model_findings.gpu_decoding(Plans(config.load(with_recipes("stories"))), {"generation_decoding": {"gpu": 1}}))) == 1
+    assert len(list(model_findings.gpu_decoding(planned(with_recipes("stories")), {"generation_decoding": {"gpu": 1}}))) == 1
 
 
 def test_a_pytorch_for_cpus_is_told_where_jobs_ask_for_gpus(monkeypatch):
@@ -212,8 +211,8 @@ def test_a_pytorch_for_cpus_is_told_where_jobs_ask_for_gpus(monkeypatch):
 
 def test_a_run_goes_on_without_comets_model_and_is_told_so(folder):
     raw = changed("experiments/help-de-en/comet", {})
-    (said,) = map(str, model_findings.comet(Plans(config.load(raw))))
+    (said,) = map(str, model_findings.comet(planned(raw)))
     assert said.startswith("note") and "hf download Unbabel/wmt22-comet-da" in said
     raw = changed("experiments/help-de-en/comet", {"model": str(folder / "model")})
-    (said,) = map(str, model_findings.comet(Plans(config.load(raw))))
+    (said,) = map(str, model_findings.comet(planned(raw)))
     assert said.startswith("ok ")

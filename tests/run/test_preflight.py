@@ -1,18 +1,17 @@
 """What is found before a run starts: everything that is wrong, at once."""
 
 import pytest
-from configurations import DEFAULT, changed
+from configurations import DEFAULT, changed, planned
 from looks import found, moses
 
-from workflow_scripts.run import config, preflight
+from workflow_scripts.run import preflight
 from workflow_scripts.stage import InputError
-from workflow_scripts.tasks.plan import Plans
 
 pytestmark = pytest.mark.usefixtures("no_cluster")
 
 
 def test_nothing_is_wrong_with_the_demo():
-    lines = {finding.about: str(finding) for finding in preflight.look_at(Plans(config.load(DEFAULT)), {}, {})}
+    lines = {finding.about: str(finding) for finding in preflight.look_at(planned(DEFAULT), {}, {})}
     assert all(line.startswith("ok ") for line in lines.values()), lines
     assert {"corpora.help.train", "lexicons.unsupervised.gold", "backbones.bible.small.text.de", "memory of finetune", "disk"} <= set(lines)
     assert "35,922 pairs" in lines["corpora.help.train"]
@@ -86,7 +85,7 @@ def test_everything_that_is_wrong_is_listed_at_once(capsys):
     raw = changed("corpora/help/train/file", "nowhere.tsv")
     raw["lexicons"]["unsupervised"]["gold"]["de-en"] = "nowhere.txt"
     with pytest.raises(InputError, match="2 things are wrong"):
-        preflight.tell(preflight.look_at(Plans(config.load(raw)), {}, {}))
+        preflight.tell(preflight.look_at(planned(raw), {}, {}))
     said = capsys.readouterr().out
     assert said.count("WRONG") == 2 and "nowhere.tsv" in said and "nowhere.txt" in said and "\nok " in said
 
@@ -97,7 +96,7 @@ def test_what_an_experiment_that_only_makes_a_backbone_lacks_is_found(folder):
     raw["backbones"]["restored"] = {"kind": "arm", "from": "first/csr/seed1/pretext"}
     raw["experiments"]["second"] = {"like": "help-de-en", "backbone": "restored"}
     raw["run"] |= {"experiments": ["second"]}
-    wrong = [str(finding) for finding in preflight.look_at(Plans(config.load(raw)), {}, {}) if finding.verdict == "WRONG"]
+    wrong = [str(finding) for finding in preflight.look_at(planned(raw), {}, {}) if finding.verdict == "WRONG"]
     assert len([line for line in wrong if "nowhere.tsv" in line]) == 1, wrong
 
 
@@ -108,6 +107,6 @@ def test_a_file_that_no_look_asks_for_is_missed_and_the_other_looks_go_on():
     }
     raw["analyses"]["inside"]["published"] = "config/nowhere.tsv"
     raw["run"] |= {"analyses": ["inside"]}
-    told = {finding.about: str(finding) for finding in preflight.look_at(Plans(config.load(raw)), {}, {})}
+    told = {finding.about: str(finding) for finding in preflight.look_at(planned(raw), {}, {})}
     assert "config/nowhere.tsv: no such file" in told["analyses.inside.published"]
     assert "resources/bible/ready.json: no such file" in told["backbones.bible.small.ready"] and "disk" in told

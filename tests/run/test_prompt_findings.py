@@ -3,16 +3,14 @@
 from pathlib import Path
 
 import pytest
-from configurations import changed, classified
+from configurations import changed, classified, planned
 from tiny_decoders import small_decoder
 from tiny_models import small_encoder, small_model
 from transformers import BertConfig, BertForMaskedLM
 
 from workflow_scripts.models.networks import save_model
 from workflow_scripts.models.tokenisation import load_tokenizer
-from workflow_scripts.run import config
 from workflow_scripts.run.prompt_findings import asked_models
-from workflow_scripts.tasks.plan import Plans
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +21,7 @@ def models(tmp_path_factory):
 
 
 def said(raw: dict) -> list[str]:
-    return [str(finding) for finding in asked_models(Plans(config.load(raw)))]
+    return [str(finding) for finding in asked_models(planned(raw))]
 
 
 def translating(model: str, arms: dict, **experiment) -> dict:

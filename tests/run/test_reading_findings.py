@@ -1,14 +1,13 @@
 """What preflight finds of text in a script that a model's vocabulary lacks."""
 
-from configurations import changed
+from configurations import changed, planned
 
-from workflow_scripts.run import config, reading_findings
-from workflow_scripts.tasks.plan import Plans
+from workflow_scripts.run import reading_findings
 from workflow_scripts.text.files import read_lines
 
 
 def findings(raw):
-    return {finding.about: finding for finding in reading_findings.vocabularies(Plans(config.load(raw)))}
+    return {finding.about: finding for finding in reading_findings.vocabularies(planned(raw))}
 
 
 def translation(folder, tmp_path, **parts):

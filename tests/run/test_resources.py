@@ -7,13 +7,12 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from configurations import DEFAULT, changed
+from configurations import DEFAULT, changed, planned
 from looks import found
 from test_partitions import CLUSTER
 
-from workflow_scripts.run import config, findings, partitions, resources
+from workflow_scripts.run import findings, partitions, resources
 from workflow_scripts.run.findings import gigabytes
-from workflow_scripts.tasks.plan import Plans
 
 pytestmark = pytest.mark.usefixtures("no_cluster")
 
@@ -21,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("no_cluster")
 def test_what_cannot_be_written_is_wrong(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("results").symlink_to("nowhere")
-    (found,) = resources.disk(Plans(config.load(changed("corpora/help/seed", 1))))
+    (found,) = resources.disk(planned(changed("corpora/help/seed", 1)))
     assert found.verdict == "WRONG" and "a link to nowhere" in found.said
 
 
@@ -49,12 +48,12 @@ def test_trainings_that_share_a_gpu_need_its_memory_together(monkeypatch, at_onc
     raw = changed("backbones/bible", {"kind": "hub", "model": "facebook/mbart-large-cc25"})
     raw["experiments"]["help-de-en"]["training"] |= {"batch_tokens": 8192}
     monkeypatch.setattr(resources, "gpu_here", lambda: 140e9)
-    told = [finding for finding in resources.memory(Plans(config.load(raw)), {}, at_once) if finding.about == "shared GPU, finetune"]
+    told = [finding for finding in resources.memory(planned(raw), {}, at_once) if finding.about == "shared GPU, finetune"]
     assert [finding.verdict for finding in told] == [verdict] * bool(verdict) and all(said in finding.said for finding in told)
     if verdict == "WRONG":
         # what is advised fits
         room = int(re.search(r"gpu=(\d+)", told[0].said)[1])
-        (again,) = (finding for finding in resources.memory(Plans(config.load(raw)), {}, room) if finding.about == "shared GPU, finetune")
+        (again,) = (finding for finding in resources.memory(planned(raw), {}, room) if finding.about == "shared GPU, finetune")
         assert again.verdict == "ok"
         assert "12 at once" in told[0].said and "140 GB" in told[0].said
 
@@ -74,7 +73,7 @@ def test_twelve_trainings_of_a_decoder_of_270_million_weights_are_too_many(tmp_p
     raw = changed("backbones/bible", {"kind": "hub", "model": str(tmp_path)})
     raw["experiments"]["help-de-en"]["training"] |= {"batch_tokens": 8_000, "adapter": {"kind": "lora"}}
     monkeypatch.setattr(resources, "gpu_here", lambda: 141e9)
-    (told,) = (finding for finding in resources.memory(Plans(config.load(raw)), {}, 12) if finding.about == "shared GPU, finetune")
+    (told,) = (finding for finding in resources.memory(planned(raw), {}, 12) if finding.about == "shared GPU, finetune")
     assert told.verdict == "WRONG" and "12 at once need about 114 GB" in told.said and "gpu=11" in told.said
 
 
@@ -92,7 +91,7 @@ def test_a_node_needs_the_memory_of_its_own_gpus_alone(monkeypatch):
     job = {"gpu": 16, "gpu_model": "a100", "mem_mb": 144_000}
     about = "node memory of finetune"
     assert "ask for more" in found(DEFAULT, about, {"finetune": job})
-    told = [finding.about for finding in resources.memory(Plans(config.load(DEFAULT)), {"finetune": {**job, "nodes": 2}})]
+    told = [finding.about for finding in resources.memory(planned(DEFAULT), {"finetune": {**job, "nodes": 2}})]
     assert "memory of finetune" in told and about not in told
 
 
@@ -189,11 +188,11 @@ def test_an_experiment_that_only_trains_a_backbone_needs_what_this_arm_needs():
     raw["backbones"] |= {"other": {"like": "bible"}, "restored": {"kind": "arm", "from": "help-de-en/mine/seed1/pretext"}}
     raw["arms"]["mine"] = [{"data": "codeswitch", "updates": 2800, "backbone": "other"}, {"data": "task", "updates": 1400}]
     raw["experiments"]["again"] = {"like": "help-de-en", "backbone": "restored", "arms": ["finetune"]}
-    loaded = config.load(raw)
-    assert Counter((phase.rule, phase.backbone.name) for phase in resources.phases(Plans(loaded))) == {
+    plans = planned(raw)
+    assert Counter((phase.rule, phase.backbone.name) for phase in resources.phases(plans)) == {
         ("backbone", "other"): 1,
         ("pretext", "other"): 1,
         ("finetune", "other"): 1,
         ("finetune", "restored"): 1,
     }
-    assert resources.needed_disk(Plans(loaded)) > 0 and findings.masked_phases(Plans(loaded).backbones["other"]) == []
+    assert resources.needed_disk(plans) > 0 and findings.masked_phases(plans.backbones["other"]) == []

@@ -1,15 +1,14 @@
 """Text that is too short for the jobs that would need it."""
 
-from configurations import changed
+from configurations import changed, planned
 from looks import moses
 
-from workflow_scripts.run import config, size_findings
-from workflow_scripts.tasks.plan import Plans
+from workflow_scripts.run import size_findings
 
 
 def test_too_little_text_is_found_before_the_jobs_that_need_more(folder):
     def said(about: str) -> list[str]:
-        return [str(finding) for finding in size_findings.text_sizes(Plans(config.load(raw))) if finding.about == about]
+        return [str(finding) for finding in size_findings.text_sizes(planned(raw)) if finding.about == about]
 
     raw = changed("corpora/help/train", moses(folder, "de", "en"))  # 300 lines
     assert "held_out asks for 2000 running sentences" in said("corpora.help")[0]
@@ -25,7 +24,7 @@ def test_too_little_text_is_found_before_the_jobs_that_need_more(folder):
     assert english.startswith("note")
     raw["lexicons"]["unsupervised"]["mapping"] = {"mode": "identical"}
     raw["backbones"]["bible"]["small"] |= {"dev_lines": 10}
-    assert not list(size_findings.text_sizes(Plans(config.load(raw))))
+    assert not list(size_findings.text_sizes(planned(raw)))
 
 
 def test_long_text_without_a_sentence_that_could_be_held_out_is_found(tmp_path):
@@ -40,11 +39,6 @@ def test_long_text_without_a_sentence_that_could_be_held_out_is_found(tmp_path):
         raw["corpora"]["help"]["train"] = {"files": {code: str(tmp_path / f"{name}.{code}") for code in ("ur", "en")}}
         raw["backbones"]["bible"]["small"]["text"] = {"ur": "task", "en": "task"}
         raw["lexicons"]["unsupervised"]["gold"] = {}
-        said = [str(finding) for finding in size_findings.text_sizes(Plans(config.load(raw)))]
-        assert (
-            any(
-                "there is none in the first 20,000 pairs; give dev and test files of their own (running sentences have at least" in one
-                for one in said
-            )
-            == wrong
-        )
+        said = [str(finding) for finding in size_findings.text_sizes(planned(raw))]
+        hint = "there is none in the first 20,000 pairs; give dev and test files of their own (running sentences have at least"
+        assert any(hint in one for one in said) == wrong

@@ -35,9 +35,8 @@ def test_every_model_of_a_cluster_can_be_asked_for_as_preflight_says(cluster, co
         job = {"slurm_partition": "gpu", "gpu": 1, "gpu_model": model}
         (finding,) = resources.slurm({"finetune": job})
         if finding.verdict != "ok":
-            assert "-" in model and str(finding).startswith(
-                f"WRONG  Slurm job finetune: gpu_model: {model}: Snakemake's plugin cannot read it"
-            )
+            told = f"WRONG  Slurm job finetune: gpu_model: {model}: Snakemake's plugin cannot read it"
+            assert "-" in model and str(finding).startswith(told)
             job |= written_in(finding.said) | {"gpu_model": None}
             (finding,) = resources.slurm({"finetune": job})
         assert str(finding) == "ok     Slurm: gpu can take finetune"

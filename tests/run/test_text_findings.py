@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from configurations import changed, classified
+from configurations import changed, classified, planned
 from looks import found, moses
 from tiny_models import manual_pairs
 
@@ -76,7 +76,7 @@ def test_text_in_a_third_language_is_told():
     raw["experiments"]["help-de-en"]["source"] = "nl"
     raw["backbones"]["bible"]["small"]["text"]["nl"] = "task"
     raw["lexicons"]["unsupervised"]["gold"] = {}
-    read, *notes = [finding for finding in text_findings.corpora(Plans(config.load(raw))) if finding.about == "corpora.help.train"]
+    read, *notes = [finding for finding in text_findings.corpora(planned(raw)) if finding.about == "corpora.help.train"]
     assert read.verdict == "ok" and [(note.verdict, note.said.partition(";")[0]) for note in notes] == [
         ("note", "the Dutch text reads as German")
     ]
@@ -84,7 +84,7 @@ def test_text_in_a_third_language_is_told():
 
 def test_other_text_in_another_language_is_told():
     raw = changed("backbones/bible/small/text/de", "resources/bible/en.txt.xz")
-    found = model_findings.of_backbone(Plans(config.load(raw)).backbones["bible"])
+    found = model_findings.of_backbone(planned(raw).backbones["bible"])
     notes = [finding for finding in found if "reads as" in finding.said]
     assert [(note.verdict, note.about) for note in notes] == [("note", "backbones.bible.small.text.de")]
     assert notes[0].said.startswith("the German text reads as English")
@@ -97,18 +97,18 @@ def test_other_text_in_another_language_is_told():
 
 def test_the_text_of_an_analysis_that_is_run_is_looked_at(folder):
     raw = changed("analyses", {"own": {"models": ["bible"], "text": {"de": str(folder / "de"), "en": str(folder / "blank")}}})
-    assert not list(text_findings.analysed(Plans(config.load(raw))))
+    assert not list(text_findings.analysed(planned(raw)))
     raw["run"]["analyses"] = ["own"]
-    good, bad = map(str, text_findings.analysed(Plans(config.load(raw))))
+    good, bad = map(str, text_findings.analysed(planned(raw)))
     assert good.startswith("ok ") and bad.startswith("WRONG") and "analyses.own.text.en" in bad and "blank: has no text" in bad
     raw["analyses"]["own"]["text"]["en"] = str(folder / "short.en")
-    *_, sizes = map(str, text_findings.analysed(Plans(config.load(raw))))
+    *_, sizes = map(str, text_findings.analysed(planned(raw)))
     assert sizes.startswith("WRONG") and "short.en has 299 lines; give translations line by line, or set `parallel: false`" in sizes
     # of a corpus that no experiment has, its test set alone
     raw["analyses"]["own"] = {"models": ["bible"], "corpus": "other"}
     raw["corpora"]["other"] = {"like": "help", "train": moses(folder, "de", "nowhere"), "test": {"web": moses(folder, "de", "blank")}}
     assert found(raw, "corpora.other.test.web").startswith("WRONG")
-    assert not [one for one in text_findings.corpora(Plans(config.load(raw))) if one.about == "corpora.other.train"]
+    assert not [one for one in text_findings.corpora(planned(raw)) if one.about == "corpora.other.train"]
 
 
 def test_text_that_an_analysis_or_a_distance_reads_in_another_language_is_told():
@@ -116,7 +116,7 @@ def test_text_that_an_analysis_or_a_distance_reads_in_another_language_is_told()
     raw = changed("analyses", {"own": {"models": ["bible"], "text": files, "stages": ["separability"]}})
     raw["run"]["analyses"] = ["own"]
     raw["experiments"]["help-de-en"]["representation"]["text"] = files
-    plans = Plans(config.load(raw))
+    plans = planned(raw)
     distance = text_findings.unaligned(plans.experiments["help-de-en"])
     for found_there, about in ((text_findings.analysed(plans), "analyses.own"), (distance, "experiments.help-de-en.representation")):
         (note,) = (each for each in found_there if each.verdict == "note")
@@ -134,7 +134,7 @@ def test_a_header_of_text_for_retrieval_and_sides_that_are_one_language_are_told
     for name, header in (("right", False), ("right", True), ("wrong", True)):
         test = {"file": str(tmp_path / name), "columns": {"de": 1, "en": 2}, "languages": ["de", "en"], "header": header}
         raw["aligned"] = {"pairs": {"test": {"own": test}}}
-        said[name, header] = [each.said for each in text_findings.retrieval_text(Plans(config.load(raw))) if each.verdict == "note"]
+        said[name, header] = [each.said for each in text_findings.retrieval_text(planned(raw)) if each.verdict == "note"]
     (note,) = said["right", False]
     assert note == "line 1 looks like a header, 'Source' and 'English', and is read as a pair; set `header: true`, or delete it"
     assert said["right", True] == [] and said["wrong", True][0].startswith("the German text reads as English")
@@ -146,7 +146,7 @@ def test_a_model_that_was_cut_down_to_other_text_is_noted(folder):
     for read, notes in (({"text": text}, 1), ({"corpus": "help"}, 0)):
         raw["analyses"] = {"inside": {"models": ["bible"], "stages": ["separability"], **read}}
         raw["run"] |= {"analyses": ["inside"]}
-        told = [str(one) for one in text_findings.analysed(Plans(config.load(raw))) if one.verdict == "note"]
+        told = [str(one) for one in text_findings.analysed(planned(raw)) if one.verdict == "note"]
         assert len(told) == notes and all("bible (trim: true) has the pieces of the experiments' text alone" in line for line in told)
 
 
@@ -170,7 +170,7 @@ def test_data_that_are_neither_there_nor_reachable_are_found(tmp_path, monkeypat
     hub = changed("corpora/help/train", {"data": "hub", "columns": {"de": "translation.de", "en": "translation.en"}})
     hub["data"] = {"hub": {"huggingface": {"dataset": "some/body", "config": "de-en", "split": "train"}}}
     assert "run `hf download some/body --repo-type dataset --revision refs/convert/parquet --include " in found(hub, "data.hub")
-    said = [str(finding) for part in (text_findings.data, text_findings.corpora) for finding in part(Plans(config.load(raw)))]
+    said = [str(finding) for part in (text_findings.data, text_findings.corpora) for finding in part(planned(raw))]
     assert len(said) == 1  # nothing of the data that no corpus reads, and of the text that is not there yet
     place.parent.mkdir(parents=True)
     place.touch()

@@ -6,11 +6,10 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from configurations import changed
+from configurations import changed, planned
 
-from workflow_scripts.run import config, text_findings
+from workflow_scripts.run import text_findings
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.tasks.plan import Plans
 from workflow_scripts.text.aligned import AlignedSource, read_aligned
 from workflow_scripts.text.corpus import Corpus, held_out, leak_key, train
 from workflow_scripts.text.examples import read_any
@@ -56,7 +55,7 @@ def test_joined_files_have_no_byte_order_mark_inside_and_preflight_says_so(tmp_p
     pairs = [*read_pairs(source, ("de", "en"))]
     assert len(pairs) == 120 and len({(pair.a, pair.b) for pair in pairs}) == 60
     assert not any("\ufeff" in pair.a + pair.b for pair in pairs)
-    found = text_findings.corpora(Plans(config.load(changed("corpora/help/dev", {"files": source.files}))))
+    found = text_findings.corpora(planned(changed("corpora/help/dev", {"files": source.files})))
     notes = [each.said for each in found if each.about == "corpora.help.dev" and "byte-order mark" in each.said]
     assert len(notes) == 2 and notes[0].startswith(f"{DATA}/bom-in-the-middle.de: 1 line(s) have a byte-order mark, line 61 first")
     (tmp_path / "x.jsonl").write_text('{"de": "\\ufeffJa", "en": "Yes"}\n')
@@ -65,14 +64,14 @@ def test_joined_files_have_no_byte_order_mark_inside_and_preflight_says_so(tmp_p
 
 def test_cells_that_a_spreadsheet_quoted_are_noted_and_read_as_they_were(tmp_path):
     source = {"file": str(DATA / "quoted-sometimes.tsv"), "columns": {"de": 1, "en": 2}}
-    found = text_findings.corpora(Plans(config.load(changed("corpora/help/dev", source))))
+    found = text_findings.corpora(planned(changed("corpora/help/dev", source)))
     notes = [each.said for each in found if each.about == "corpora.help.dev" and "quotation marks" in each.said]
     assert len(notes) == 1 and notes[0].startswith("24 texts (20%) have their quotation marks doubled, as '\"Die Suchleiste")
     assert notes[0].endswith("; set `quoted: true`")
     pairs = [*read_pairs(Source(**source, quoted=True), ("de", "en"))]
     assert len(pairs) == 60 and not any('""' in pair.a + pair.b for pair in pairs)
     assert pairs[0].a.endswith('werden. "Zitat"') and pairs[0].b.endswith('documents. "quote"')
-    found = text_findings.corpora(Plans(config.load(changed("corpora/help/dev", {**source, "quoted": True}))))
+    found = text_findings.corpora(planned(changed("corpora/help/dev", {**source, "quoted": True})))
     assert not [each for each in found if "quotation marks" in each.said]
 
 
@@ -127,7 +126,7 @@ def test_training_text_in_pieces_beside_raw_text_is_noted(name, mark):
     raw = changed("corpora/help/train", {"files": moses(name, "de", "en").files})
     raw["corpora"]["help"]["dev"] = {"file": str(DATA / "quoted-sometimes.tsv"), "columns": {"de": 1, "en": 2}}
     raw["corpora"]["help"]["test"]["pages"] = {"files": moses("bom-in-the-middle", "de", "en").files}
-    (note,) = [each for each in text_findings.corpora(Plans(config.load(raw))) if each.about == "corpora.help"]
+    (note,) = [each for each in text_findings.corpora(planned(raw)) if each.about == "corpora.help"]
     raw_parts = r"dev: de 0%, en 0%; test\.pages: de 0%, en 0%\).*; give raw text everywhere"
     assert note.verdict == "note" and re.search(mark + raw_parts, note.said)
 
