@@ -6,6 +6,7 @@ A stage is a function ``main(<input and output paths>, settings)``, where `setti
 """
 
 import contextlib
+import csv
 import errno
 import functools
 import hashlib
@@ -349,6 +350,12 @@ def read_json(path: Path) -> dict[str, Any]:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except ValueError as error:
         raise InputError(f"{path}: is damaged ({error}); delete it, and run the same command again") from None
+
+
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """The rows of a table with tabs, whose first line names the columns."""
+    with open(path, encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file, delimiter="\t"))
 
 
 def in_one_line(error: BaseException) -> str:

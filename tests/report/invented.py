@@ -1,6 +1,5 @@
 """A small tree of results with invented numbers, and the report on it."""
 
-import csv
 import json
 import re
 import shutil
@@ -13,6 +12,7 @@ from workflow_scripts.evidence.significance import COVERS
 from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.report.study import configured
 from workflow_scripts.run.config import load
+from workflow_scripts.stage import read_rows
 from workflow_scripts.tasks.plan import Plans
 
 ARMS = ("finetune", "csr", "mask", "random")
@@ -195,8 +195,7 @@ def done_again(root, config):
 def report(root, tmp_path, config=None, **choices):
     """The page and the rows of `scores.tsv`, of a configuration, or of `configuration` with these choices."""
     write_report(root, tmp_path / "report.html", tmp_path / "scores.tsv", plans=Plans(config or configuration(**choices)))
-    with open(tmp_path / "scores.tsv", encoding="utf-8") as file:
-        return (tmp_path / "report.html").read_text(encoding="utf-8"), list(csv.DictReader(file, delimiter="\t"))
+    return (tmp_path / "report.html").read_text(encoding="utf-8"), read_rows(tmp_path / "scores.tsv")
 
 
 def plain(html):

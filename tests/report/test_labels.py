@@ -1,6 +1,5 @@
 """The report of a classification, made of a small results tree with invented numbers."""
 
-import csv
 import itertools
 import re
 import shutil
@@ -20,7 +19,7 @@ from workflow_scripts.report.headline import counted, differences_by_testset
 from workflow_scripts.report.labels import scores
 from workflow_scripts.report.study import configured
 from workflow_scripts.run.config import load
-from workflow_scripts.stage import read_json
+from workflow_scripts.stage import read_json, read_rows
 from workflow_scripts.tasks.own import task
 from workflow_scripts.tasks.plan import Plans
 
@@ -225,8 +224,7 @@ def test_p_is_corrected_for_arms_and_test_sets(tmp_path):
 def test_scores_tsv(tmp_path):
     results(tmp_path / "results", (1, 2))
     made(tmp_path, configuration((1, 2)))
-    with open(tmp_path / "scores.tsv", encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
+    rows = read_rows(tmp_path / "scores.tsv")
     assert len(rows) == 3 * 3 * 2 * 3 and {row["task"] for row in rows} == {"classification"}
     chosen = {
         (r["testset"], r["direction"]): float(r["value"]) for r in rows if (r["arm"], r["seed"], r["metric"]) == ("csr", "2", "accuracy")

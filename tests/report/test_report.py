@@ -1,6 +1,5 @@
 """The report as a whole, made of a small tree of results with invented numbers."""
 
-import csv
 import re
 import shutil
 from dataclasses import replace
@@ -14,7 +13,7 @@ from workflow_scripts.report.comparison import contrast
 from workflow_scripts.report.exhibits import marked
 from workflow_scripts.report.study import evenly, signed, summary
 from workflow_scripts.report.zero_shot import zero_shot
-from workflow_scripts.stage import InputError
+from workflow_scripts.stage import InputError, read_rows
 from workflow_scripts.tasks.plan import Plans
 from workflow_scripts.tasks.translation import PARTS
 
@@ -110,8 +109,7 @@ def test_many_experiments_have_a_page_each(tmp_path):
     one = pages[1].read_text(encoding="utf-8")
     assert 'href="../report.html"' in one and 'id="curves-again"' in one and "demo" not in plain(one[: one.index("Provenance")])
     assert "2 different commits" in index and "different commits" not in pages[0].read_text(encoding="utf-8")
-    with open(compared, encoding="utf-8", newline="") as file:
-        rows = {(row["experiment"], row["metric"], row["arm"], row["other"]): row for row in csv.DictReader(file, delimiter="\t")}
+    rows = {(row["experiment"], row["metric"], row["arm"], row["other"]): row for row in read_rows(compared)}
     assert {name for name, *_ in rows} == {"demo", "again"}
     found = rows["again", "BLEU", "csr", "finetune"]
     assert (found["difference"], found["low"], found["seeds_low"], found["p"], found["p_uncorrected"]) == (

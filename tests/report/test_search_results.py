@@ -1,6 +1,5 @@
 """The report of a retrieval: models instead of arms, layers, and neighbours side by side, of a small results tree."""
 
-import csv
 from html import unescape
 
 import torch
@@ -8,6 +7,7 @@ from invented import put
 
 from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.run.config import load
+from workflow_scripts.stage import read_rows
 from workflow_scripts.tasks.neighbours import Sides, score_of
 from workflow_scripts.tasks.plan import Plans
 from workflow_scripts.tasks.retrieval import compare_models
@@ -71,8 +71,7 @@ def test_the_page_of_a_retrieval_has_every_part(tmp_path):
     # the eel is found by one model alone; what is not the translation is marked
     neighbours = page[page.index('id="neighbours-lookup"') :]
     assert neighbours.count("<mark>dog</mark>") == 3 and "<mark>eel</mark>" not in neighbours
-    with open(tmp_path / "scores.tsv", encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
+    rows = read_rows(tmp_path / "scores.tsv")
     # backbones have no other seeds, and the page says nothing of any
     assert {r["seed"] for r in rows} == {"1"} and "over 2 seeds" not in text and "and of training seeds" not in text
     found = {(r["arm"], r["metric"]): float(r["value"]) for r in rows}

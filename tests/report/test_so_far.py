@@ -1,6 +1,5 @@
 """The page on a run that is not finished."""
 
-import csv
 import json
 import shutil
 from dataclasses import asdict
@@ -10,7 +9,7 @@ import test_labels
 from invented import configuration, plain, report, results
 
 from workflow_scripts.report import so_far
-from workflow_scripts.stage import InputError
+from workflow_scripts.stage import InputError, read_rows
 from workflow_scripts.tasks.plan import Plans
 
 
@@ -38,10 +37,8 @@ def test_the_arms_that_are_there_are_compared_and_the_others_are_named(tmp_path)
     assert "This run is not finished." in text and "Still to come: mask, random." in text
     assert "At work: mask: finetuning, 5 of 9 updates; about 10 minutes are left." in text
     assert "csr has 21.25, finetune 20.00, a difference of +1.25" in text and "could not be made" not in text
-    with open(tmp_path / "comparisons.tsv", encoding="utf-8", newline="") as file:
-        assert [(row["arm"], row["other"]) for row in csv.DictReader(file, delimiter="\t") if row["metric"] == "BLEU"] == [
-            ("csr", "finetune")
-        ]
+    compared = [(row["arm"], row["other"]) for row in read_rows(tmp_path / "comparisons.tsv") if row["metric"] == "BLEU"]
+    assert compared == [("csr", "finetune")]
     # nothing is left behind that the finished run makes
     assert not {"scores.tsv", "translations"} & {path.name for path in root.iterdir()} and not (root / "runs/demo/significance").exists()
 

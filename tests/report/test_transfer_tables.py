@@ -1,6 +1,5 @@
 """The report's section on transfer, made of a small results tree with invented numbers; and the tables beside scores.tsv."""
 
-import csv
 from dataclasses import replace
 from html import unescape
 
@@ -15,7 +14,7 @@ from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.report.predictors import correlation, predictors
 from workflow_scripts.report.study import configured
 from workflow_scripts.report.transfer_tables import against_base, by_seed_interval, summed_up, transfer
-from workflow_scripts.stage import read_json, write_json
+from workflow_scripts.stage import read_json, read_rows, write_json
 from workflow_scripts.tasks.plan import Plans
 from workflow_scripts.training.backbone import Backbone
 
@@ -74,7 +73,7 @@ def test_the_page_and_the_tables_have_the_comparison(run):
     # the seeds of the two have the same scores
     assert '<h2 id="transfer">' in page and "published 64.50" in page and "−4.00 (−7.00 to −1.00; by seeds 0.00 to 0.00), p = 0.002" in page
     assert "no model is above the" not in page and "could not be compared" not in page and r"\toprule" in page
-    rows = list(csv.DictReader(tables[0].read_text(encoding="utf-8").splitlines(), delimiter="\t"))
+    rows = read_rows(tables[0])
     assert [(row["model"], row["testset"]) for row in rows][:3] == [("small", "de"), ("small", "en"), ("small", "average")]
     assert (
         rows[-1] | {"published": "64.5", "p": "0.002", "difference": "-4.0", "against": "small", "seeds": "2", "seeds_low": "0.0"}

@@ -1,7 +1,6 @@
 """The configuration as a whole: recipes, older versions, the schema, files that are missing."""
 
 import copy
-import csv
 import json
 import re
 import subprocess
@@ -15,7 +14,7 @@ from snakemake.utils import update_config
 
 from workflow_scripts.report.study import configured
 from workflow_scripts.run import arms, bridges, config, report_inputs, uses
-from workflow_scripts.stage import InputError
+from workflow_scripts.stage import InputError, read_rows
 from workflow_scripts.tasks.crosslingual import switched_into
 from workflow_scripts.tasks.experiment import phase_training
 from workflow_scripts.tasks.plan import Plans
@@ -58,8 +57,7 @@ def test_configurations_of_the_version_before_load_and_mean_the_same(name):
 
 
 def test_every_published_number_belongs_to_a_recipe():
-    with open("config/published.tsv", encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
+    rows = read_rows(Path("config/published.tsv"))
     told = set(re.findall(r"-?\d+(?:\.\d+)?", Path("docs/reproduce.md").read_text(encoding="utf-8").replace(",", "")))
     assert not [row for row in rows if row["metric"] != "COMET" and row["value"] not in told]
     loaded = [recipe(name) for name in ("translation", "summarisation", "inference")]

@@ -1,13 +1,12 @@
 """A tiny classification, from labelled text to the report."""
 
-import csv
 import shutil
 from html import unescape
 
 import pytest
 from test_workflow import ROOT, TINY, lay_out, planned, snakemake, write_config
 
-from workflow_scripts.stage import read_json
+from workflow_scripts.stage import read_json, read_rows
 from workflow_scripts.text.files import read_lines
 
 ARMS = {
@@ -78,8 +77,7 @@ def test_the_report_says_how_the_arms_do_and_what_the_most_frequent_label_gets(d
     page = (folder / "results/report.html").read_text(encoding="utf-8")
     assert "This part could not be made" not in page and "Calc &amp; co." in page
     assert '<th scope="row">most frequent label</th>' in page and "guessing" not in page
-    with open(folder / "results/scores.tsv", encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file, delimiter="\t") if row["metric"] == "accuracy"]
+    rows = [row for row in read_rows(folder / "results/scores.tsv") if row["metric"] == "accuracy"]
     assert {row["task"] for row in rows} == {"classification"}
     assert {(row["testset"], row["direction"], row["arm"]) for row in rows} == {
         (testset, direction, arm) for testset, direction in (("de", "en-de"), ("en", "en-en"), ("average", "en")) for arm in ARMS
@@ -98,8 +96,7 @@ def test_a_metric_of_a_plugin_is_scored_tested_and_shown(done):
     assert tested["de", "csr-2e"]["difference"] == pytest.approx(scores["matthews"] - baseline["matthews"])
     page = unescape((folder / "results/report.html").read_text(encoding="utf-8"))
     assert "Matthews' correlation, times 100 (Gorodkin 2004)." in page
-    with open(folder / "results/comparisons.tsv", encoding="utf-8", newline="") as file:
-        assert {row["metric"] for row in csv.DictReader(file, delimiter="\t")} == {"accuracy", "matthews"}
+    assert {row["metric"] for row in read_rows(folder / "results/comparisons.tsv")} == {"accuracy", "matthews"}
     plugin = folder / "matthews.py"
     before = plugin.read_text(encoding="utf-8")
     plugin.write_text(f"{before}\n", encoding="utf-8")

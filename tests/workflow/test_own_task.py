@@ -1,6 +1,5 @@
 """A stranger's task: a plugin in a folder outside the repository, from labelled text to its table of significance in the report."""
 
-import csv
 import shutil
 from html import unescape
 from itertools import pairwise
@@ -10,7 +9,7 @@ import pytest
 from test_workflow import ROOT, TINY, lay_out, planned, snakemake, write_config
 
 from workflow_scripts import plugins
-from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.stage import InputError, read_json, read_rows
 from workflow_scripts.text.files import read_lines
 
 ARMS = {"tune": [{"data": "task", "epochs": 2}], "blank": [{"data": "task", "epochs": 2, "start": "scratch"}]}
@@ -93,8 +92,7 @@ def test_it_has_its_table_of_significance_in_the_report(folder):
     assert "This part could not be made" not in page
     for words in ("finetuned to say how similar two texts are", "Pearson's r, times 100", "the share of words that are in both texts"):
         assert words in page
-    with open(folder / "results/scores.tsv", encoding="utf-8", newline="") as file:
-        rows = {(row["arm"], row["testset"], row["seed"], row["metric"]): row for row in csv.DictReader(file, delimiter="\t")}
+    rows = {(row["arm"], row["testset"], row["seed"], row["metric"]): row for row in read_rows(folder / "results/scores.tsv")}
     assert rows["blank", "de", "2", "pearson"]["task"] == "similarity" and rows["tune", "average", "1", "pearson"]["p"] == ""
 
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import copy
-import csv
 import json
 import os
 import shlex
@@ -22,7 +21,7 @@ from phases import assert_same
 from safetensors.torch import load_file
 from test_workflow import ROOT, TINY, lay_out, planned, shipped_lines, snakemake, write_config
 
-from workflow_scripts.stage import read_json
+from workflow_scripts.stage import read_json, read_rows
 from workflow_scripts.text.corpus import leak_key
 from workflow_scripts.text.files import read_lines
 
@@ -65,8 +64,7 @@ def done(tmp_path_factory):
 def test_the_matrix_is_in_report_and_table(done):
     page = (done / "results/report.html").read_text(encoding="utf-8")
     assert 'id="zero-shot"' in page and "This part could not be made" not in page
-    with open(done / "results/scores.tsv", encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file, delimiter="\t") if row["metric"] == "BLEU"]
+    rows = [row for row in read_rows(done / "results/scores.tsv") if row["metric"] == "BLEU"]
     assert {(row["experiment"], row["testset"], row["direction"]) for row in rows} == {
         ("tiny", "pages", "de-en"),
         ("tiny", "spanish@pages", "es-en"),

@@ -1,13 +1,12 @@
 """A tiny run of ways to write: mBART, also of switched words, a frozen encoder, and CTC from random weights; titles by mask-predict."""
 
-import csv
 import json
 
 import pytest
 from safetensors import safe_open
 from test_workflow import ROOT, TINY, lay_out, snakemake, write_config
 
-from workflow_scripts.stage import read_json
+from workflow_scripts.stage import read_json, read_rows
 from workflow_scripts.text.files import read_lines
 
 ARMS = ["finetune", "ras", "nat", "sga", "sga_without_denoising"]
@@ -56,8 +55,7 @@ def done(tmp_path_factory):
 
 
 def test_all_arms_come_to_scores_and_report(done):
-    with open(done / "scores.tsv", encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
+    rows = read_rows(done / "scores.tsv")
     assert {row["arm"] for row in rows if row["experiment"] == "tiny"} - {"backbone"} == {*ARMS}
     assert {row["arm"] for row in rows if row["experiment"] == "titles"} == {"sga"}
     page = (done / "report.html").read_text(encoding="utf-8")

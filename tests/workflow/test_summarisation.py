@@ -1,11 +1,10 @@
 """A tiny experiment in summarisation, from sections of the manual to the report."""
 
-import csv
 
 import pytest
 from test_workflow import ROOT, TINY, lay_out, snakemake, write_config
 
-from workflow_scripts.stage import read_json
+from workflow_scripts.stage import read_json, read_rows
 from workflow_scripts.text.files import read_lines
 
 ARMS = ["finetune", "csr"]
@@ -56,8 +55,7 @@ def test_documents_go_through_all_stages(done):
 
 
 def test_rouge_leads_in_table_and_report(done):
-    with open(done / "scores.tsv", encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
+    rows = read_rows(done / "scores.tsv")
     assert {row["task"] for row in rows} == {"summarisation"} and not [row for row in rows if row["metric"] == "BLEU"]
     found = {row["arm"]: row for row in rows if row["metric"] == "ROUGE-L"}
     assert set(found) == set(ARMS) and "tok:words" in found["csr"]["signature"]

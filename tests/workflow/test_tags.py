@@ -1,13 +1,12 @@
 """A tiny token labelling from a treebank to the report, with an encoder that is pretrained in the run, and one whose structure is found out."""
 
-import csv
 from html import unescape
 
 import pytest
 from test_workflow import ROOT, TINY, lay_out, snakemake, write_config
 from tiny_encoders import tiny_encoder
 
-from workflow_scripts.stage import read_json
+from workflow_scripts.stage import read_json, read_rows
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.tagged import split_words
 
@@ -142,8 +141,7 @@ def test_the_page_has_every_part_and_names_the_word_list(done):
 
 
 def test_the_table_of_scores_has_all_metrics_of_both_arms(done):
-    with open(done / "scores.tsv", encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file, delimiter="\t") if row["experiment"] == "tags"]
+    rows = [row for row in read_rows(done / "scores.tsv") if row["experiment"] == "tags"]
     assert {(row["task"], row["experiment"], row["corpus"]) for row in rows} == {("labelling", "tags", "treebank")}
     assert {(row["testset"], row["direction"], row["arm"], row["metric"]) for row in rows} == {
         (testset, direction, arm, metric)

@@ -1,11 +1,10 @@
 """A tiny experiment that gives sections of the manual their headings: learnt in English, or in German as well, tested in both."""
 
-import csv
 
 import pytest
 from test_workflow import ROOT, TINY, lay_out, snakemake, write_config
 
-from workflow_scripts.stage import read_json
+from workflow_scripts.stage import read_json, read_rows
 from workflow_scripts.text.files import read_lines
 
 ARMS = ["finetune", "csr", "all"]
@@ -64,8 +63,7 @@ def test_text_and_answers_go_through_all_stages(done):
 
 
 def test_scores_by_language_in_table_and_report(done):
-    with open(done / "scores.tsv", encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
+    rows = read_rows(done / "scores.tsv")
     assert {row["task"] for row in rows} == {"titles"} and {row["arm"] for row in rows} == {*ARMS}
     assert {(row["testset"], row["direction"]) for row in rows} == {("pages", "en-en"), ("seiten", "de-de")}
     wanted = {"BLEU", "BLEU, lower-cased", "ROUGE-L", "METEOR (exact+stem)"}
@@ -81,8 +79,7 @@ def test_the_report_says_what_was_learnt_and_in_which_languages(done):
     page = (done / "report.html").read_text(encoding="utf-8")
     assert "This part could not be made" not in page
     trivial = read_json(done / "runs/titles/trivial/seed0/seiten.scores.json")["metrics"]["ROUGE-L"]["value"]
-    with open(done / "scores.tsv", encoding="utf-8", newline="") as file:
-        of_csr = [float(row["value"]) for row in csv.DictReader(file, delimiter="\t") if (row["arm"], row["metric"]) == ("csr", "ROUGE-L")]
+    of_csr = [float(row["value"]) for row in read_rows(done / "scores.tsv") if (row["arm"], row["metric"]) == ("csr", "ROUGE-L")]
     average = page.partition("Average over test sets")[2].partition("</table>")[0]
     assert f"{sum(of_csr) / 2:.2f}" in average and len(of_csr) == 2 and "without a model" in average
     for words in (

@@ -2,7 +2,6 @@
 
 import base64
 import contextlib
-import csv
 import functools
 import io
 import os
@@ -24,7 +23,7 @@ from snakemake.cli import main as snakemake_main
 
 from workflow_scripts import plugins
 from workflow_scripts.environment import suitable
-from workflow_scripts.stage import read_json
+from workflow_scripts.stage import read_json, read_rows
 from workflow_scripts.text.files import read_lines
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -188,8 +187,7 @@ def test_it_runs_to_the_report(done):
     results = done / "results"
     page = (results / "report.html").read_text(encoding="utf-8")
     assert "tiny" in page and all(arm in page for arm in ARMS) and not re.search(r'(src|href)="https?:', page)
-    with open(results / "scores.tsv", encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
+    rows = read_rows(results / "scores.tsv")
     assert {row["arm"] for row in rows if row["metric"] == "BLEU"} == set(ARMS)
     for row in rows:
         if row["metric"] == "BLEU":

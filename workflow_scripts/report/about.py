@@ -1,6 +1,5 @@
 """about: when, where and how a run was made, for the line under the page's title; and what its words mean, for the mouse."""
 
-import csv
 import re
 from datetime import datetime
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 from workflow_scripts.report.study import Study
 from workflow_scripts.run.lines import LOG, in_words
 from workflow_scripts.run.processes import as_called
-from workflow_scripts.stage import ROOT, read_json
+from workflow_scripts.stage import ROOT, read_json, read_rows
 
 OF_A_SEED = {"codeswitch", "labelled_codeswitch", "pretext", "finetune", "decoding", "generation_decoding", "head_prediction"}
 OF_A_SEED |= {"scores", "significance", "word_accuracy", "representation", "comet"}
@@ -45,9 +44,7 @@ def wall_time(results: Path) -> float | None:
 
 
 def _seconds(benchmark: Path) -> float:
-    with open(benchmark, encoding="utf-8") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
-    return sum(float(row["s"]) for row in rows if re.fullmatch(r"[\d.]+", row.get("s") or ""))
+    return sum(float(row["s"]) for row in read_rows(benchmark) if re.fullmatch(r"[\d.]+", row.get("s") or ""))
 
 
 def time_of_more_seeds(results: Path, cost: list[dict[str, Any]]) -> str:

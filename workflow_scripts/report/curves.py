@@ -1,6 +1,5 @@
 """Learning curves (Figure 2 of Zan et al.): loss and score by updates and by time, and when an arm reaches the baseline's loss."""
 
-import csv
 import itertools
 from typing import Any
 
@@ -8,7 +7,7 @@ import numpy as np
 
 from workflow_scripts.config.phases import Phase
 from workflow_scripts.report.study import Study, summary
-from workflow_scripts.stage import InputError
+from workflow_scripts.stage import InputError, read_rows
 from workflow_scripts.training.settings import DEV_SCORES
 
 ENOUGH_POINTS = 8
@@ -76,8 +75,7 @@ def updates_in_all(study: Study, arm: str) -> list[int]:
 
 
 def _curve_rows(study: Study, arm: str, seed: int, phase: Phase) -> list[dict[str, str]]:
-    with open(study.there(study.seed(arm, seed) / phase.name / "curve.tsv"), encoding="utf-8") as file:
-        return list(csv.DictReader(file, delimiter="\t"))
+    return read_rows(study.there(study.seed(arm, seed) / phase.name / "curve.tsv"))
 
 
 def looks(study: Study) -> list[dict[str, Any]]:

@@ -1,6 +1,5 @@
 """What the results cost, and from which data, commits and library versions they come."""
 
-import csv
 from collections import Counter, defaultdict
 from collections.abc import Iterable
 from fnmatch import fnmatch
@@ -9,7 +8,7 @@ from typing import Any
 
 from workflow_scripts import registry
 from workflow_scripts.run.uses import data_file, data_used
-from workflow_scripts.stage import read_json
+from workflow_scripts.stage import read_json, read_rows
 from workflow_scripts.tasks.plan import Plans
 
 
@@ -71,11 +70,10 @@ def cost(results: Path) -> list[dict[str, Any]]:
     for path in sorted(benchmarks.glob("*/**/*.tsv")):
         job = path.relative_to(benchmarks)
         rule = next((rule for pattern, rule in RULES.items() if fnmatch(job.as_posix(), pattern)), job.parts[0])
-        with open(path, encoding="utf-8") as file:
-            for row in csv.DictReader(file, delimiter="\t"):
-                seconds, cpu, memory = (_number(row.get(key)) for key in ("s", "cpu_time", "max_rss"))
-                gpus = gpus_of(results, rule, job) if rule in ON_GPU | says_where().keys() else 0
-                jobs.append({"rule": rule, "seconds": seconds, "cpu": cpu / 3600, "memory": memory, "gpu": seconds * gpus / 3600})
+        for row in read_rows(path):
+            seconds, cpu, memory = (_number(row.get(key)) for key in ("s", "cpu_time", "max_rss"))
+            gpus = gpus_of(results, rule, job) if rule in ON_GPU | says_where().keys() else 0
+            jobs.append({"rule": rule, "seconds": seconds, "cpu": cpu / 3600, "memory": memory, "gpu": seconds * gpus / 3600})
     rows = []
     for rule in [*dict.fromkeys(job["rule"] for job in jobs), "all"] if jobs else []:
         mine = [job for job in jobs if rule in (job["rule"], "all")]

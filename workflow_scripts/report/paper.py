@@ -3,14 +3,13 @@
 It reads `scores.tsv` and `comparisons.tsv` alone, so that a table of a paper can be made from a pack or on a laptop.
 """
 
-import csv
 import statistics
 from collections.abc import Iterable
 from pathlib import Path
 
 from workflow_scripts.report.study import digits
 from workflow_scripts.report.tables import escaped, latex
-from workflow_scripts.stage import InputError, atomic, run
+from workflow_scripts.stage import InputError, atomic, read_rows, run
 
 Rows = list[dict[str, str]]
 
@@ -97,8 +96,7 @@ def _tested(comparisons: Rows) -> set[str]:
 
 def _rows(path: Path) -> Rows:
     try:
-        with open(path, encoding="utf-8", newline="") as file:
-            return list(csv.DictReader(file, delimiter="\t"))
+        return read_rows(path)
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; a finished run has it (snakemake --cores all), or name it") from None
 

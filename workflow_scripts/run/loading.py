@@ -6,7 +6,6 @@ otherwise.
 """
 
 import contextlib
-import csv
 import dataclasses
 import fnmatch
 import itertools
@@ -21,7 +20,7 @@ import yaml
 from workflow_scripts import registry
 from workflow_scripts.config.experiments import task_name
 from workflow_scripts.names import instead
-from workflow_scripts.stage import ROOT, InputError, resource
+from workflow_scripts.stage import ROOT, InputError, read_rows, resource
 from workflow_scripts.tasks.entry import Task
 from workflow_scripts.tasks.writing_checks import TRAINING_TYPES
 from workflow_scripts.yaml_text import composed, odd_blank
@@ -415,8 +414,7 @@ def _with_each_experiment(raw: dict[str, Any], change: Callable[[str, Any], Any]
 
 def _published_in(path: str, experiment: str) -> list[dict[str, Any]]:
     try:
-        with open(resource(path), encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file, delimiter="\t"))
+        rows = read_rows(Path(resource(path)))
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"config:\n  experiments.{experiment}.published: {path} cannot be read: {error}") from None
     if not rows or "experiment" not in rows[0]:

@@ -1,6 +1,5 @@
 """outcomes: what a job that has ended has found, and what one under way is doing, in a few plain words."""
 
-import csv
 import json
 import re
 from collections.abc import Callable, Iterator
@@ -9,6 +8,7 @@ from typing import Any
 
 from workflow_scripts import registry
 from workflow_scripts.run.schedule import Job
+from workflow_scripts.stage import read_rows
 from workflow_scripts.training.settings import DEV_SCORES
 
 DOING = {
@@ -124,8 +124,7 @@ def _noise(files: list[Path]) -> str:
 
 
 def _training(files: list[Path]) -> str:
-    with open(next(path for path in files if path.name == "curve.tsv"), encoding="utf-8") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
+    rows = read_rows(next(path for path in files if path.name == "curve.tsv"))
     return f"trained, {int(rows[-1]['update']):,} updates"
 
 
@@ -177,8 +176,7 @@ def looks(log: str) -> list[str]:
 def answers(comparisons: Path) -> Iterator[dict[str, str]]:
     """The rows of a table of comparisons (`comparisons.tsv`) with the first metric of each test set and two arms; none without a table."""
     try:
-        with open(comparisons, encoding="utf-8") as file:
-            rows = list(csv.DictReader(file, delimiter="\t"))
+        rows = read_rows(comparisons)
     except OSError:
         return
     seen = set()

@@ -30,7 +30,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from workflow_scripts.run import outcomes
-from workflow_scripts.run.lines import LOG, WIDTH, announced, asked, clock, ended, line_about, rounded, wrapped
+from workflow_scripts.run.lines import LOG, WIDTH, announced, clock, ended, line_about, rounded, wanted_comparisons, wrapped
 from workflow_scripts.run.processes import Child, beside, logging_to, say, status_of, stop
 from workflow_scripts.run.schedule import ANSWER, Run, look_at_trainings, planned, take, time_left
 
@@ -270,7 +270,7 @@ def state_of(run: Run, now: float) -> dict[str, Any]:
 def tell_answers(state: ProgressState, comparisons: Path) -> None:
     """Say the comparisons that were not shown before."""
     experiments = {job.wildcards["experiment"] for job in state.run.jobs.values() if "experiment" in job.wildcards}
-    for row in asked(state.run, outcomes.answers(comparisons)):
+    for row in wanted_comparisons(state.run, outcomes.answers(comparisons)):
         which = row["experiment"], row["testset"], row["arm"], row["other"]
         if which not in state.answers:
             state.answers.add(which)
