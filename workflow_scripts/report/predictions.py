@@ -127,7 +127,7 @@ def _ranks(study: Study, given: Answered, scores: list[list[float]]) -> Shown:
     for several, values in zip(ranked_queries([one.query for one in given.examples]), scores, strict=True):
         grades = [float(given.examples[at].label) for at in several]
         best = grades.index(max(grades))
-        orders = [_order([mine[at] for at in several]) for mine in given.answers.values()]
+        orders = [sorted(range(len(several)), key=lambda i: -mine[several[i]]) for mine in given.answers.values()]
         kept = sorted({best, *(i for order in orders for i in order[:TOP])})
         documents = [[given.examples[several[i]].pair, grades[i]] for i in kept]
         ranks = [next(rank for rank, i in enumerate(order, 1) if grades[i] == max(grades)) for order in orders]
@@ -136,11 +136,6 @@ def _ranks(study: Study, given: Answered, scores: list[list[float]]) -> Shown:
         rows.append([first.line, [first.text], [len(several), documents], answers, values])
     scored = f"{measure(study).name} of a query, times 100"
     return Shown("ranks", (given.language,), scored, rows, "documents whose grade is not the query's highest")
-
-
-def _order(scores: list[float]) -> list[int]:
-    """The places of scores from the highest on; of equal ones the first comes first."""
-    return sorted(range(len(scores)), key=[-score for score in scores].__getitem__)
 
 
 def _neighbours(found: Neighbours) -> Shown:

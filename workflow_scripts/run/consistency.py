@@ -23,7 +23,6 @@ from workflow_scripts.tasks.crosslingual import crosslingual_lexicons, is_learnt
 from workflow_scripts.tasks.plan import BackbonePlan, Plans
 from workflow_scripts.tasks.translation import translations_of_run
 from workflow_scripts.text.corpus import Corpus
-from workflow_scripts.training.backbone import Backbone
 
 
 def problems(config: Config) -> Iterator[str]:
@@ -222,13 +221,9 @@ def _languages_of_small_backbones(plans: Plans) -> dict[BackbonePlan, list[str]]
 
     Such a vocabulary has tags for no more languages than those that it was made for; some families have no tags.
     """
-    made = [each for each in plans.backbones.values() if each.origin.kind == "small" and has_tags(each.origin)]
-    return {backbone: languages_known(backbone) for backbone in made if backbone_users(backbone)}
-
-
-def has_tags(backbone: Backbone) -> bool:
-    """Whether small models of this backbone's family have tags of languages."""
-    return bool(registry.entry("family", backbone.family or DEFAULT_FAMILY).tags)
+    made = [each for each in plans.backbones.values() if each.origin.kind == "small"]
+    tagged = [each for each in made if registry.entry("family", each.origin.family or DEFAULT_FAMILY).tags]
+    return {backbone: languages_known(backbone) for backbone in tagged if backbone_users(backbone)}
 
 
 def _analysed_backbone_problems(backbone: BackbonePlan) -> Iterator[str]:

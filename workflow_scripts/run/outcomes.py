@@ -129,7 +129,8 @@ def _training(files: list[Path]) -> str:
 
 
 def _scores(files: list[Path]) -> str:
-    return scores_line(_json(files, "*.scores.json"))
+    metrics = _json(files, "*.scores.json")["metrics"]
+    return ", ".join(f"{metric} {score['value']:.1f}" for metric, score in metrics.items() if score.get("value") is not None)
 
 
 def _predictions(files: list[Path]) -> str:
@@ -137,11 +138,6 @@ def _predictions(files: list[Path]) -> str:
     leading = [one.get("metric") or next((name for name in registry.entries("label_metric") if name in one), "") for one in said]
     values = [one[metric] for metric, one in zip(leading, said, strict=True) if one.get(metric) is not None]
     return f"{len(said)} test set{'s' * (len(said) > 1)} answered" + (f", {sum(values) / len(values):.1f} on average" if values else "")
-
-
-def scores_line(said: dict[str, Any]) -> str:
-    """The scores of a test set in a line: `BLEU 21.3, chrF 45.0`."""
-    return ", ".join(f"{metric} {score['value']:.1f}" for metric, score in said["metrics"].items() if score.get("value") is not None)
 
 
 _FINDINGS: dict[str, Callable[[list[Path]], str]] = {
