@@ -93,12 +93,12 @@ def entries(module: Any) -> list[type]:
 
 def fields(kind: type) -> list[str]:
     """The fields of a class with their docstrings, those of its parents first; a list in Markdown."""
-    said: dict[str, str] = {}
+    docstrings: dict[str, str] = {}
     for each in reversed(kind.__mro__):
         if each.__module__.startswith("workflow_scripts"):
-            said |= _docstrings(each)
+            docstrings |= _docstrings(each)
     own = [field.name for field in dataclasses.fields(kind)] if dataclasses.is_dataclass(kind) else getattr(kind, "_fields", ())
-    return [*(f"- `{name}`: {in_markdown(' '.join(said[name].split()))}" for name in own if name in said), ""]
+    return [*(f"- `{name}`: {in_markdown(' '.join(docstrings[name].split()))}" for name in own if name in docstrings), ""]
 
 
 def _docstrings(kind: type) -> dict[str, str]:

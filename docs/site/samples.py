@@ -49,10 +49,10 @@ def add(pack: Path, name: str, about: str) -> None:
     """
     if not re.fullmatch(r"[a-z0-9-]+", name):
         raise InputError(f"--name: {name!r} must be small letters, digits and - only, since it becomes a part of an address")
-    said = about_pack(pack)
+    manifest = about_pack(pack)
     if (size := pack.stat().st_size) > MOST_BYTES:
         raise InputError(f"{pack}: has {size:,} bytes, a sample at most {MOST_BYTES:,}; pack it --without-pages, or a run with fewer arms")
-    if not said.get("licences"):
+    if not manifest.get("licences"):
         raise InputError(f"{pack}: does not say whose the texts are that it quotes; pack it anew with --licences")
     for name_in_it, found in of_a_machine(pack).items():
         raise InputError(f"{pack}: {name_in_it} names a folder of a machine ({found}); make the run with paths relative to its folder")

@@ -61,9 +61,9 @@ def command(results: Path) -> list[str] | None:
     logs = [results / LOG.relative_to("results"), *(results.parent / ".snakemake/log").glob("*.snakemake.log")]
     for log in sorted((log for log in logs if log.exists()), key=lambda log: -log.stat().st_mtime):
         with open(log, encoding="utf-8", errors="replace") as file:
-            said = re.search(r"^  Command: (.*)$", file.read(4096), flags=re.MULTILINE)
-        if said:
-            return as_called(words_of(said[1])[1:])
+            match = re.search(r"^  Command: (.*)$", file.read(4096), flags=re.MULTILINE)
+        if match:
+            return as_called(words_of(match[1])[1:])
     return None
 
 

@@ -167,10 +167,10 @@ def differences(study: Study) -> Rows:
     """A row per test set, metric and pair of arms: the difference over all seeds with its interval and p."""
     rows = []
     for testset in study.tested:
-        said = study.json(study.tests / "significance" / f"{testset}.json")
+        tests = study.json(study.tests / "significance" / f"{testset}.json")
         # results of before: with one seed they counted one side
-        old = len(study.seeds) == 1 and "two_sided" not in said
-        rows += [{"testset": testset, **row, "p": two_sided(study, row["p"]) if old else row["p"]} for row in said["pairs"]]
+        old = len(study.seeds) == 1 and "two_sided" not in tests
+        rows += [{"testset": testset, **row, "p": two_sided(study, row["p"]) if old else row["p"]} for row in tests["pairs"]]
     against_baseline = [row for row in rows if row["other"] == study.baseline]
     for row in rows:
         row["p_single"] = row["p"]

@@ -49,24 +49,24 @@ def phases(study: Study) -> list[dict[str, Any]]:
     }
     rows = []
     for arm, phase in ((arm, phase) for arm, arm_phases in study.arms.items() for phase in arm_phases):
-        said = study.json(study.seed(arm) / phase.name / "training.json")
+        report = study.json(study.seed(arm) / phase.name / "training.json")
         made = [made for seed in study.seeds if (made := updates_made(study, arm, seed, phase)) is not None]
-        chosen_by = names.get(said.get("handed_on", {}).get("chosen_by"))
-        given = {**phase.noise, **phase.objective, **({"text": phase.text} if phase.text else {})}
-        settings = ", ".join(f"{name}: {value}" for name, value in given.items())
+        chosen_by = names.get(report.get("handed_on", {}).get("chosen_by"))
+        chosen = {**phase.noise, **phase.objective, **({"text": phase.text} if phase.text else {})}
+        settings = ", ".join(f"{name}: {value}" for name, value in chosen.items())
         # of text with labels the table says so itself, and how many translations there are
         translated = phase.translations and not study.labelled
-        row: dict[str, Any] = {"how": "; ".join(filter(None, [settings, written(said, translated)])), "from": started_from(said)}
+        row: dict[str, Any] = {"how": "; ".join(filter(None, [settings, written(report, translated)])), "from": started_from(report)}
         row |= {"updates": 0} if phase.untrained else {}
-        rows.append({"arm": arm, **asdict(phase), "name": phase.name, "report": said, "made": made, "chosen_by": chosen_by, **row})
+        rows.append({"arm": arm, **asdict(phase), "name": phase.name, "report": report, "made": made, "chosen_by": chosen_by, **row})
     return rows
 
 
-def started_from(said: dict[str, Any]) -> str:
+def started_from(report: dict[str, Any]) -> str:
     """What a phase started from, by what its training says."""
-    if said["from_scratch"]:
+    if report["from_scratch"]:
         return "random weights"
-    start = Path(said["start"])
+    start = Path(report["start"])
     before = (start.parent / "curve.tsv").exists() and start.parent.parent.name.startswith("seed")
     return "the phase before" if before else f"backbone {start.parent.name}"
 

@@ -75,13 +75,13 @@ def differences_by_testset(rows: Rows, over_seeds: Rows, arm: str, other: str, m
 
 def counted(each: Rows, metric: str) -> dict[str, str]:
     """A sentence on how many test sets are better, and worse, and of how many that is not shown; the largest differences first."""
-    said = {}
+    named = {}
     for shown in ("better", "worse", "not shown"):
         group = sorted((row for row in each if row["shown"] == shown), key=lambda row: -abs(row["value"]))
-        said[shown] = [f"{row['name']} ({signed(row['value'], digits(metric))})" for row in group]
-    said = {shown: names for shown, names in said.items() if names}
-    counts = ", ".join(f"{shown} in {len(names)}" for shown, names in said.items())
-    return {"claim": f"By test set {counts}", "numbers": "; ".join(f"{shown}: {', '.join(names)}" for shown, names in said.items()) + "."}
+        named[shown] = [f"{row['name']} ({signed(row['value'], digits(metric))})" for row in group]
+    named = {shown: names for shown, names in named.items() if names}
+    counts = ", ".join(f"{shown} in {len(names)}" for shown, names in named.items())
+    return {"claim": f"By test set {counts}", "numbers": "; ".join(f"{shown}: {', '.join(names)}" for shown, names in named.items()) + "."}
 
 
 def paired_differences(study: Study, rows: Rows, over_seeds: Rows, testset: str, metric: str) -> Rows:

@@ -124,14 +124,14 @@ def cut_examples(study: Study) -> list[str]:
     """Sentences on test sets of which some examples were cut, or have an answer that no row has whole, with the arms they hold of."""
     found: dict[str, list[str]] = {}
     for testset, arm in itertools.product(study.testsets, study.arms):
-        said = found_scores(study, arm, testset)
-        if number := said.get("cut_examples"):
+        scores = found_scores(study, arm, testset)
+        if number := scores.get("cut_examples"):
             ends = f"{number:,} example{'s' if number > 1 else ''} of {testset} {'have' if number > 1 else 'has'} an end that was not read"
             found.setdefault(ends, []).append(arm)
-        if number := said.get("answers_lost"):
+        if number := scores.get("answers_lost"):
             between = f"{number:,} answer{'s' if number > 1 else ''} of {testset} {'lie' if number > 1 else 'lies'} between two windows"
             found.setdefault(between, []).append(arm)
-    return [f"{said} ({', '.join(arms)})." for said, arms in found.items()]
+    return [f"{sentence} ({', '.join(arms)})." for sentence, arms in found.items()]
 
 
 def called(study: Study) -> dict[str, str]:

@@ -14,16 +14,16 @@ from workflow_scripts.tasks.plan import Plans
 
 def acquired(results: Path, plans: Plans) -> list[dict[str, Any]]:
     """The acquired data: name, origin, size, SHA-256 and date from their files; licence and citation from the configuration."""
-    found, config = [], plans.config
+    files, config = [], plans.config
     for name in data_used(plans):
         path = results / Path(data_file(config, name)).relative_to("results")
         block, report = config.data[name], Path(f"{path}.json")
-        said = read_json(report) if report.exists() else {}
-        origin = {key: value for key, value in said.get("origin", {}).items() if key not in ("kind", "sha256", "citation")}
-        citation = block.citation or said.get("origin", {}).get("citation") or ""
-        made = {key: said.get(key) for key in ("bytes", "sha256", "date")}
-        found.append({"name": name, "origin": origin, **made, "licence": block.licence, "citation": citation})
-    return found
+        about = read_json(report) if report.exists() else {}
+        origin = {key: value for key, value in about.get("origin", {}).items() if key not in ("kind", "sha256", "citation")}
+        citation = block.citation or about.get("origin", {}).get("citation") or ""
+        made = {key: about.get(key) for key in ("bytes", "sha256", "date")}
+        files.append({"name": name, "origin": origin, **made, "licence": block.licence, "citation": citation})
+    return files
 
 
 RULES = {

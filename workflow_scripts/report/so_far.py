@@ -35,15 +35,15 @@ def main(results: Path, html: Path | None = None, *, state: Path | None = None, 
     `state` says what the run is doing (`progress.state_of`); `comparisons` is a table of every two arms to write as well. Raises
     `InputError` where no arm has its scores yet.
     """
-    said = read_json(state) if state else {"missing": [], "doing": [], "left": None}
+    state_now = read_json(state) if state else {"missing": [], "doing": [], "left": None}
     plans = Plans(read(results / "configuration.json"))
-    shown = of_what_is_there(results, plans, {(name, arm) for name, arm in said["missing"]})
+    shown = of_what_is_there(results, plans, {(name, arm) for name, arm in state_now["missing"]})
     if not shown.of_run:
         raise InputError(f"{results}: no arm has its scores yet; the page can be made when the baseline has them")
     all_arms, there = ({plan.name: plan.arms for plan in each.of_run} for each in (plans, shown))
     missing = {name: lacking for name, arms in all_arms.items() if (lacking := [arm for arm in arms if arm not in there.get(name, [])])}
     with tempfile.TemporaryDirectory() as scratch:
-        so_far = SoFar(Path(scratch), missing, said["doing"], said["left"], f"{datetime.now():%H:%M}")
+        so_far = SoFar(Path(scratch), missing, state_now["doing"], state_now["left"], f"{datetime.now():%H:%M}")
         for plan in shown.of_run:
             study, tests = configured(results, plan), so_far.tests / plan.name
             if study.labelled:

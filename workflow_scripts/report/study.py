@@ -173,10 +173,10 @@ class Study:
         """The published model that an arm starts from, also in another form, or `RANDOM`; None if the model was pretrained here."""
         if any(phase.start == "scratch" for phase in self.arms.get(arm, ())):
             return RANDOM
-        said = self.backbone(arm)
-        while said.get("kind") == "converted":
-            said = self.json(under(self.run.parents[1], said["start"]).with_name("backbone.json"))
-        return said.get("model")
+        report = self.backbone(arm)
+        while report.get("kind") == "converted":
+            report = self.json(under(self.run.parents[1], report["start"]).with_name("backbone.json"))
+        return report.get("model")
 
     def there(self, path: Path) -> Path:
         """`path`; raises `InputError` where it is missing."""

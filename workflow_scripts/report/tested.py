@@ -18,9 +18,9 @@ def compute_tests(study: Study, folder: Path, settings: Any, comet: Mapping[str,
     for testset in study.tested:
         _, references = study.test_files(testset)
         written = {(arm, seed): study.hypotheses(arm, testset, seed) for arm in arms for seed in seeds}
-        given: dict[str, Any] = {"names": arms, "language": study.target, "settings": settings}
+        options: dict[str, Any] = {"names": arms, "language": study.target, "settings": settings}
         for seed in seeds:
             mine, output = tuple(written[arm, seed] for arm in arms), folder / f"significance/{testset}.seed{seed}.json"
-            significance.per_seed(mine, references, output, seed=seed, **given)
+            significance.per_seed(mine, references, output, seed=seed, **options)
         output = folder / f"significance/{testset}.json"
-        significance.over_seeds(tuple(written.values()), references, output, seeds=seeds, comet=comet.get(testset, ()), **given)
+        significance.over_seeds(tuple(written.values()), references, output, seeds=seeds, comet=comet.get(testset, ()), **options)

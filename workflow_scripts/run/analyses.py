@@ -99,8 +99,8 @@ def reads_text(analysis: Analysis) -> bool:
 def languages_for(backbone: BackbonePlan) -> list[str]:
     """The languages of the texts that the run's analyses of this backbone, or of one made from it, read."""
     config = backbone.plans.config
-    asked = [config.analyses[name] for name in analyses_of(backbone)]
-    return sorted({code for analysis in asked if reads_text(analysis) for code in chosen_text(config, analysis)})
+    wanted = [config.analyses[name] for name in analyses_of(backbone)]
+    return sorted({code for analysis in wanted if reads_text(analysis) for code in chosen_text(config, analysis)})
 
 
 def analyses_of(backbone: BackbonePlan) -> list[str]:

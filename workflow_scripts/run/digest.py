@@ -131,8 +131,8 @@ def _failure(rule: str, begun: dict[str, str], error: dict[str, str], status: st
 def is_culprit(failure: Failure) -> bool:
     """Whether this job of a group is the one that failed. The log of the group's own Snakemake tells; else it is one that began."""
     own, *others = failure.logs
-    said = {culprit.logs[0] for other in others for culprit in failures("\n".join(end_of(other, 1000)) + "\n") if culprit.logs}
-    return own in said if said else bool(end_of(own, 1))
+    culprits = {culprit.logs[0] for other in others for culprit in failures("\n".join(end_of(other, 1000)) + "\n") if culprit.logs}
+    return own in culprits if culprits else bool(end_of(own, 1))
 
 
 # ---------------------------------------------------------------------------------------------
@@ -189,8 +189,8 @@ _SIGNS = (
 
 def diagnose(failure: Failure, arguments: Sequence[str], config: Config | None = None) -> tuple[str, str]:
     """Why a job failed, and what to change."""
-    said = "\n".join([failure.message, *(line for log in failure.logs for line in end_of(log, 40))])
-    errors = re.findall(r"^error: (.*)", said, flags=re.MULTILINE)
+    text = "\n".join([failure.message, *(line for log in failure.logs for line in end_of(log, 40))])
+    errors = re.findall(r"^error: (.*)", text, flags=re.MULTILINE)
     where, less_memory = settings_of(failure, config)
     profile = profile_file(arguments)
     refusal, keys = refusal_of(failure.message)
@@ -207,7 +207,7 @@ def diagnose(failure: Failure, arguments: Sequence[str], config: Config | None =
         "time": f"raise set-resources: {failure.rule}: runtime in {profile}" if profile else "give it more time",
     }
     for sign, why, way in _SIGNS:
-        if re.search(sign, said, flags=re.MULTILINE):
+        if re.search(sign, text, flags=re.MULTILINE):
             return why.format(**words), way.format(**words)
     return "not known", "look at the log"
 
@@ -236,9 +236,9 @@ _REFUSALS = (
 
 def refusal_of(message: str) -> tuple[str, str]:
     """What sbatch, or the plugin's check of the account, said of a job that was not taken, and the profile's keys that asked for it."""
-    said = re.split(r"\n    sbatch call:|For further error details", message)[0]
-    said = re.sub(r"^(SLURM sbatch failed\. The error message was|Job submission failed with exception:) ", "", said).strip("'. \n")
-    reasons = "; ".join(line.removeprefix("sbatch: error: ").strip() for line in said.splitlines())
+    answer = re.split(r"\n    sbatch call:|For further error details", message)[0]
+    answer = re.sub(r"^(SLURM sbatch failed\. The error message was|Job submission failed with exception:) ", "", answer).strip("'. \n")
+    reasons = "; ".join(line.removeprefix("sbatch: error: ").strip() for line in answer.splitlines())
     # the last line is sbatch's verdict; what stands before it may be a site's own words
     for words in (reasons.rpartition("; ")[2], reasons):
         if keys := next((keys for sign, keys in _REFUSALS if re.search(sign, words, flags=re.IGNORECASE)), None):

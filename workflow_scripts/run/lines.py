@@ -62,13 +62,13 @@ def ended(run: Run, passed: float, status: int, arguments: Sequence[str]) -> Ite
     page = results / "report.html"
     if status:
         log = run.folder / LOG
-        said = log.read_text(encoding="utf-8", errors="replace")
-        yield reason(said)
+        text = log.read_text(encoding="utf-8", errors="replace")
+        yield reason(text)
         done = f", {run.done} of {len(run.jobs)} jobs done" if run.jobs else ""
         yield f"stopped after {clock(passed).strip()} with exit status {status}{done}; see {log}"
         if page.exists():
             yield f"The page:   {page} (with what was there before the run stopped)"
-        if not _DIGEST.search(said):  # which has this, too
+        if not _DIGEST.search(text):  # which has this, too
             yield "Next:       what is finished stays; make resume goes on, or the same command:"
             yield f"            snakemake {shlex.join(arguments)}"
         return
@@ -143,10 +143,10 @@ def clock(seconds: float) -> str:
 _DIGEST = re.compile(r"^──── .*(?:\n.*)*?(?:\nWhat is finished stays.*|\Z)", flags=re.MULTILINE)
 
 
-def reason(said: str) -> str:
+def reason(log: str) -> str:
     """Why a run stopped: the digest (`run/digest.py`) if there is one, otherwise the last lines."""
-    found = _DIGEST.findall(said)
-    return found[-1] if found else "\n".join([line for line in said.splitlines() if line.strip()][-30:])
+    digests = _DIGEST.findall(log)
+    return digests[-1] if digests else "\n".join([line for line in log.splitlines() if line.strip()][-30:])
 
 
 def wanted_comparisons(run: Run, rows: Iterable[dict[str, str]]) -> Iterator[dict[str, str]]:

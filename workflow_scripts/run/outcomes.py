@@ -101,15 +101,15 @@ def _json(files: list[Path], name: str) -> dict[str, Any]:
 
 
 def _corpus(files: list[Path]) -> str:
-    said = _json(files, "corpus.json")
-    held_out = sum(said["held_out"].values())
-    return f"text: {said['kept']:,} pairs to learn from" + (f", {held_out:,} held out" if held_out else "")
+    report = _json(files, "corpus.json")
+    held_out = sum(report["held_out"].values())
+    return f"text: {report['kept']:,} pairs to learn from" + (f", {held_out:,} held out" if held_out else "")
 
 
 def _lexicon(files: list[Path]) -> str:
-    direction, said = next(iter(_json(files, "lexicon.json")["directions"].items()))
-    line = f"lexicon {direction}: {said['entries']:,} words"
-    gold = (said.get("gold") or {}).get("all") or {}
+    direction, report = next(iter(_json(files, "lexicon.json")["directions"].items()))
+    line = f"lexicon {direction}: {report['entries']:,} words"
+    gold = (report.get("gold") or {}).get("all") or {}
     return line + (f", {gold['p@1']:.0%} right first".replace("%", " %") if gold.get("covered") else "")
 
 
@@ -118,9 +118,9 @@ def _backbone(files: list[Path]) -> str:
 
 
 def _noise(files: list[Path]) -> str:
-    said = json.loads((files[0] / "codeswitch.json").read_text(encoding="utf-8"))
-    rates = [side["rate"] for side in said["sides"].values()]
-    return f"noised text ({said['kind']}): {sum(rates) / len(rates):.0%} of the words changed".replace("%", " %")
+    report = json.loads((files[0] / "codeswitch.json").read_text(encoding="utf-8"))
+    rates = [side["rate"] for side in report["sides"].values()]
+    return f"noised text ({report['kind']}): {sum(rates) / len(rates):.0%} of the words changed".replace("%", " %")
 
 
 def _training(files: list[Path]) -> str:
@@ -134,10 +134,10 @@ def _scores(files: list[Path]) -> str:
 
 
 def _predictions(files: list[Path]) -> str:
-    said = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(files[0].glob("*.scores.json"))]
-    leading = [one.get("metric") or next((name for name in registry.entries("label_metric") if name in one), "") for one in said]
-    values = [one[metric] for metric, one in zip(leading, said, strict=True) if one.get(metric) is not None]
-    return f"{len(said)} test set{'s' * (len(said) > 1)} answered" + (f", {sum(values) / len(values):.1f} on average" if values else "")
+    tests = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(files[0].glob("*.scores.json"))]
+    leading = [test.get("metric") or next((name for name in registry.entries("label_metric") if name in test), "") for test in tests]
+    values = [test[metric] for metric, test in zip(leading, tests, strict=True) if test.get(metric) is not None]
+    return f"{len(tests)} test set{'s' * (len(tests) > 1)} answered" + (f", {sum(values) / len(values):.1f} on average" if values else "")
 
 
 _FINDINGS: dict[str, Callable[[list[Path]], str]] = {
@@ -156,12 +156,12 @@ _NAMES = {column.removeprefix("dev_"): metric for metric, column in DEV_SCORES.i
 def looks(log: str) -> list[str]:
     """What each look at the dev set said, by a training's log: `3,600 of 4,200, dev BLEU 13.6`."""
     try:
-        said = Path(log).read_text(encoding="utf-8", errors="replace")
+        text = Path(log).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return []
     return [
         f"{int(done):,} of {int(planned):,}, dev " + (f"{_NAMES[name]} {float(value):.1f}" if name else f"loss {float(loss):.2f}")
-        for done, planned, loss, name, value in _LOOK.findall(said)
+        for done, planned, loss, name, value in _LOOK.findall(text)
     ]
 
 
