@@ -25,7 +25,7 @@ from workflow_scripts.text.word_lists import read_lexicon
 from workflow_scripts.text.words import count_words
 
 
-def found_scores(study: Study, arm: str, testset: str, seed: int | None = None) -> dict[str, Any]:
+def read_scores(study: Study, arm: str, testset: str, seed: int | None = None) -> dict[str, Any]:
     """What was measured of an arm on a test set with a seed, the first if none is given."""
     return study.json(scored_folder(study, arm, seed) / f"{testset}.scores.json")
 
@@ -122,16 +122,16 @@ def scores(study: Study) -> dict[str, Any]:
 
 def cut_examples(study: Study) -> list[str]:
     """Sentences on test sets of which some examples were cut, or have an answer that no row has whole, with the arms they hold of."""
-    found: dict[str, list[str]] = {}
+    sentences: dict[str, list[str]] = {}
     for testset, arm in itertools.product(study.testsets, study.arms):
-        scores = found_scores(study, arm, testset)
-        if number := scores.get("cut_examples"):
+        measured = read_scores(study, arm, testset)
+        if number := measured.get("cut_examples"):
             ends = f"{number:,} example{'s' if number > 1 else ''} of {testset} {'have' if number > 1 else 'has'} an end that was not read"
-            found.setdefault(ends, []).append(arm)
-        if number := scores.get("answers_lost"):
+            sentences.setdefault(ends, []).append(arm)
+        if number := measured.get("answers_lost"):
             between = f"{number:,} answer{'s' if number > 1 else ''} of {testset} {'lie' if number > 1 else 'lies'} between two windows"
-            found.setdefault(between, []).append(arm)
-    return [f"{sentence} ({', '.join(arms)})." for sentence, arms in found.items()]
+            sentences.setdefault(between, []).append(arm)
+    return [f"{sentence} ({', '.join(arms)})." for sentence, arms in sentences.items()]
 
 
 def called(study: Study) -> dict[str, str]:
@@ -163,7 +163,7 @@ def measures(study: Study, pairs: Rows, over_seeds: Rows) -> Rows:
         if seed not in seeds_scored(study, arm):
             continue
         once = measure(study).same_for_all_seeds(arm)
-        found = {testset: found_scores(study, arm, testset, seed) for testset in study.testsets}
+        found = {testset: read_scores(study, arm, testset, seed) for testset in study.testsets}
         if len(found) > 1:
             mean = {key: sum(one[key] for one in found.values()) / len(found) for key in (metric, *others, "chance")}
             found[AVERAGE] = {**mean, "low": None, "high": None, "at_chance": all(one["at_chance"] for one in found.values())}
@@ -233,7 +233,7 @@ def confusions(study: Study) -> list[dict[str, Any]]:
         return []
     arm, seed = study.compared, study.seeds[0]
     return [
-        {"testset": testset, "arm": arm, "seed": seed, "counts": found_scores(study, arm, testset)["confusion"]}
+        {"testset": testset, "arm": arm, "seed": seed, "counts": read_scores(study, arm, testset)["confusion"]}
         for testset in study.testsets
     ]
 

@@ -72,9 +72,9 @@ def write(output: Path, results: Path = Path("results"), *, without_pages: bool 
     if (called := command(results)) is not None:
         line = f"  Command: snakemake {' '.join(called)}\n"
         files[f"results/{LOG.relative_to('results').as_posix()}"] = _shorter(line, shortened).encode()
-    said = {"format": 1, "licences": licences, "processor": processor(), "provenance": provenance()}
+    about = {"format": 1, "licences": licences, "processor": processor(), "provenance": provenance()}
     cut = {name: checksum(paths[name].read_bytes()) for name in parts}
-    _write(output, files, said, {name: path.stat().st_mtime for name, path in paths.items()}, cut)
+    _write(output, files, about, {name: path.stat().st_mtime for name, path in paths.items()}, cut)
     print(f"{output}: {len(files)} files, {output.stat().st_size / 1e6:.1f} MB. To make its tables again: {again(output)}")
     if cut:
         print(f"{len(cut)} of the files are packed in part: what the report shows some of, with the checksum of the whole")
@@ -90,15 +90,15 @@ def checksum(content: bytes) -> dict[str, Any]:
     return {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
 
 
-def _write(output: Path, files: dict[str, bytes], said: dict[str, Any], changed: dict[str, float], cut: dict[str, dict[str, Any]]) -> None:
+def _write(output: Path, files: dict[str, bytes], about: dict[str, Any], changed: dict[str, float], cut: dict[str, dict[str, Any]]) -> None:
     """Write a pack of `files` (name in the pack → content).
 
-    `said` is what the pack says of itself, and `changed` when files were last changed, in seconds since the epoch. `cut` has the files that
+    `about` is what the pack says of itself, `changed` when files were last changed, in seconds since the epoch. `cut` has the files that
     are packed in part, each with the checksum of the whole.
     """
-    about = {name: checksum(content) | ({"part_of": cut[name]} if name in cut else {}) for name, content in sorted(files.items())}
+    listed = {name: checksum(content) | ({"part_of": cut[name]} if name in cut else {}) for name, content in sorted(files.items())}
     with atomic(output, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as made:
-        made.writestr(_dated(MANIFEST), json.dumps({**said, "files": about}, indent=1, ensure_ascii=False) + "\n")
+        made.writestr(_dated(MANIFEST), json.dumps({**about, "files": listed}, indent=1, ensure_ascii=False) + "\n")
         for name, content in sorted(files.items()):
             made.writestr(_dated(name, changed.get(name, 0)), content)
 
@@ -231,7 +231,7 @@ def rebuild(pack: Path, output: Path, stored: bool = False, trusted: bool = Fals
         stored: Take the scores and tests as they are stored, instead of computing them from the sentences.
         trusted: Load the plugins that the pack brings. They are code, and run with your rights.
     """
-    said = unpack(pack, output)
+    info = unpack(pack, output)
     with contextlib.chdir(output):
         results, made = Path("results"), Path("rebuilt")
         if (named := json.loads((results / "configuration.json").read_text(encoding="utf-8")).get("plugins")) and not trusted:
@@ -243,7 +243,7 @@ def rebuild(pack: Path, output: Path, stored: bool = False, trusted: bool = Fals
         tables = tuple(made / name for name in packed if name != "scores.tsv")
         write_report(results, made / "report.html", made / "scores.tsv", plans, tables=tables, translations=made / "translations")
         wrong = [line for name, rows in packed.items() if (line := difference(name, rows, (made / name).read_text(encoding="utf-8")))]
-    print(f"{pack}: made at commit {said['provenance']['commit']}, on {said['processor']}; {len(said['files'])} files have their checksums")
+    print(f"{pack}: made at commit {info['provenance']['commit']}, on {info['processor']}; {len(info['files'])} files have their checksums")
     print(f"{output}/rebuilt: {', '.join(packed)} {'as stored' if stored else 'from the sentences'}, and report.html")
     if wrong:
         raise InputError("\n".join(wrong))
@@ -256,14 +256,14 @@ def unpack(pack: Path, output: Path) -> dict[str, Any]:
         raise InputError(f"{output}: is there already; name a new folder")
     try:
         with zipfile.ZipFile(pack) as file:
-            said = json.loads(file.read(MANIFEST))
+            about = json.loads(file.read(MANIFEST))
             names = set(file.namelist()) - {MANIFEST}
             if unsafe := [name for name in names if PurePosixPath(name).is_absolute() or ".." in PurePosixPath(name).parts]:
                 raise InputError(f"{pack}: has {unsafe[0]!r}, which would lie outside of {output}; this is no pack that `write` wrote")
-            if odd := names ^ {*said["files"]}:
+            if odd := names ^ {*about["files"]}:
                 raise InputError(f"{pack}: {sorted(odd)[0]} is in the pack or in its list, and not in both; get the pack anew")
-            for name, about in said["files"].items():
-                if hashlib.sha256(file.read(name)).hexdigest() != about["sha256"]:
+            for name, entry in about["files"].items():
+                if hashlib.sha256(file.read(name)).hexdigest() != entry["sha256"]:
                     raise InputError(f"{pack}: {name} has another checksum than {MANIFEST} says; it was changed after it was packed")
             for name in sorted(names):
                 changed = calendar.timegm((*file.getinfo(name).date_time, 0, 0, 0))
@@ -272,7 +272,7 @@ def unpack(pack: Path, output: Path) -> dict[str, Any]:
         raise InputError(f"{pack}: no such file") from None
     except (zipfile.BadZipFile, KeyError, TypeError, ValueError) as error:
         raise InputError(f"{pack}: is no pack of a run ({error}); `write` of this command makes one") from None
-    return said
+    return about
 
 
 def compute(results: Path, plans: Plans) -> None:

@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from workflow_scripts.evidence.ranking_scores import ranked_queries
-from workflow_scripts.report.labels import found_scores, read_answered, scored_folder
+from workflow_scripts.report.labels import read_answered, read_scores, scored_folder
 from workflow_scripts.report.study import Study, evenly
 from workflow_scripts.text.aligned import read_gold
 from workflow_scripts.text.files import read_lines
@@ -79,7 +79,7 @@ def what_was_searched(study: Study) -> dict[str, Any]:
     """The data of the part "What was run" of a retrieval: the models, and the sizes of the test sets."""
     models = []
     for arm in study.arms:
-        named, first = study.settings.models[arm], found_scores(study, arm, study.testsets[0])
+        named, first = study.settings.models[arm], read_scores(study, arm, study.testsets[0])
         from_ = f"backbone {named.backbone}" if named.backbone else f"{named.experiment}, {named.arm}, after {named.phase}"
         models.append({"arm": arm, "from": from_, **{key: first[key] for key in ("family", "layer", "width", "settings")}})
     texts = {testset: study.json(study.corpus / "test" / f"{testset}.json") for testset in study.testsets}
@@ -92,9 +92,9 @@ def layers(study: Study) -> dict[str, Any]:
     for testset in study.testsets:
         lines = []
         for colour, arm in enumerate(study.arms):
-            found = found_scores(study, arm, testset)["layers"]
+            found = read_scores(study, arm, testset)["layers"]
             points = [(float(layer), value) for layer, value in found.items()]
             lines.append({"name": arm, "colour": colour, "lines": [points], "dashed": []})
         made[testset] = lines
-    others = {(arm, testset): found_scores(study, arm, testset) for arm in study.arms for testset in study.testsets}
+    others = {(arm, testset): read_scores(study, arm, testset) for arm in study.arms for testset in study.testsets}
     return {"charts": made, "scores": others}

@@ -79,7 +79,7 @@ def task(base: str, runs: dict[str, tuple[Study, str]], called: dict[str, str], 
     cells = {}
     chance = dict.fromkeys(testsets, 0.0)
     for model, (own, arm) in runs.items():
-        by_seed = {testset: [labels.found_scores(own, arm, testset, seed) for seed in seeds_scored(own, arm)] for testset in own.testsets}
+        by_seed = {testset: [labels.read_scores(own, arm, testset, seed) for seed in seeds_scored(own, arm)] for testset in own.testsets}
         values = {testset: [one[metric] for one in found] for testset, found in by_seed.items()}
         chance |= {testset: found[0]["chance"] for testset, found in by_seed.items()}
         if AVERAGE in testsets:
