@@ -221,8 +221,8 @@ def _languages_of_small_backbones(plans: Plans) -> dict[BackbonePlan, list[str]]
 
     Such a vocabulary has tags for no more languages than those that it was made for; some families have no tags.
     """
-    made = [each for each in plans.backbones.values() if each.origin.kind == "small"]
-    tagged = [each for each in made if registry.entry("family", each.origin.family or DEFAULT_FAMILY).tags]
+    made = [backbone for backbone in plans.backbones.values() if backbone.origin.kind == "small"]
+    tagged = [backbone for backbone in made if registry.entry("family", backbone.origin.family or DEFAULT_FAMILY).tags]
     return {backbone: languages_known(backbone) for backbone in tagged if backbone_users(backbone)}
 
 

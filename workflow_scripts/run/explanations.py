@@ -25,16 +25,16 @@ def explained(problems: list[ErrorDetails], raw: dict[str, Any], config: type) -
     def block_of(problem: ErrorDetails) -> str:
         return ".".join(_keys(problem)[:-1])
 
-    said = [(problem, explain(problem, config)) for problem in problems]
+    lines = [(problem, explain(problem, config)) for problem in problems]
     # a block whose `like` is misspelt lacks what it would have by it; one without a task has another task's keys as well
     causes: dict[tuple[str, str], str] = {}
-    for problem, line in said:
+    for problem, line in lines:
         block, section = block_of(problem), block_of(problem).partition(".")[0]
         if line.endswith("did you mean 'like'?"):
             causes[block, "missing"] = line
         elif section == "experiments" and (cause := _without_task(block.partition(".")[2], raw)):
             causes |= {(block, kind): cause for kind in ("missing", "unexpected_keyword_argument")}
-    return list(dict.fromkeys(causes.get((block_of(problem), problem["type"]), line) for problem, line in said))
+    return list(dict.fromkeys(causes.get((block_of(problem), problem["type"]), line) for problem, line in lines))
 
 
 def explain(problem: ErrorDetails, config: type) -> str:

@@ -53,17 +53,17 @@ def check_job(rule: str, job: dict[str, Any], partitions: dict[str, list[Nodes]]
             "or train on several nodes by a job of your own (docs/slurm.md)"
         )
     where = ",".join(named) or "any partition"
-    nodes = [each for name in named or partitions for each in partitions[name]]
+    nodes = [node for name in named or partitions for node in partitions[name]]
     gpus, model = gpus_of(job)
-    asked: list[tuple[str, int, Callable[[Nodes], float]]] = [
-        ("runtime", int(job.get("runtime") or 0), lambda each: each.minutes),
-        ("threads", int(job.get("threads", 1)), lambda each: each.cpus),
-        ("mem_mb", int(job.get("mem_mb", 0)), lambda each: each.megabytes),
-        (f"GPUs {model}".rstrip(), gpus, lambda each: sum(n for name, n in each.gpus.items() if model.lower() in ("", name.lower()))),
+    needs: list[tuple[str, int, Callable[[Nodes], float]]] = [
+        ("runtime", int(job.get("runtime") or 0), lambda node: node.minutes),
+        ("threads", int(job.get("threads", 1)), lambda node: node.cpus),
+        ("mem_mb", int(job.get("mem_mb", 0)), lambda node: node.megabytes),
+        (f"GPUs {model}".rstrip(), gpus, lambda node: sum(n for name, n in node.gpus.items() if model.lower() in ("", name.lower()))),
     ]
-    for what, value, has in asked:
-        if not (fitting := [each for each in nodes if has(each) >= value]):
-            models = sorted({name for each in nodes for name in each.gpus if name}) if what.startswith("GPUs ") else []
+    for what, value, has in needs:
+        if not (fitting := [node for node in nodes if has(node) >= value]):
+            models = sorted({name for node in nodes for name in node.gpus if name}) if what.startswith("GPUs ") else []
             known = f"; its models are {', '.join(models)}" if models else ""
             raise InputError(
                 f"{what} {value} is more than {where} has ({max(map(has, nodes)):g}{known}); "
