@@ -58,10 +58,7 @@ def finetune(folder: Path, out: Path, start: str = "model", languages: tuple[str
             lambda f, o: codeswitch.main(*[f / n for n in ("de", "en") * 2], o / "x", **lexicons(f), languages=("de", "en")),
             "empty: the lexicon has no entries",
         ),
-        (
-            lambda f, o: lexicon.main(o / "ab", o / "ba", o / "r", languages=("de", "en"), dictionary=f / "empty"),
-            "empty: is empty",
-        ),
+        (lambda f, o: lexicon.main(o / "ab", o / "ba", o / "r", languages=("de", "en"), dictionary=f / "empty"), "empty: is empty"),
         (lambda f, o: lexicon.main(o / "ab", o / "ba", o / "r", languages=("de", "en")), "give either --mapped-a and --mapped-b, or"),
         (lambda f, o: read_dictionary(f / "de"), "de, line 1: expected two words"),
         (lambda f, o: vectors.read_vectors(f / "de"), "de, line 1: expected a word2vec header"),

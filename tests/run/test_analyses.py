@@ -40,10 +40,7 @@ def test_an_analysis_reads_models_of_backbones_and_arms_and_the_first_test_set()
         "results/runs/help-de-en/finetune/seed1/finetune/model",
         "results/runs/help-de-en/csr/seed1/pretext/model",
     ]
-    assert analyses.texts(job(config, **PART)) == [
-        "results/corpora/help.de-en/test/pages.de",
-        "results/corpora/help.de-en/test/pages.en",
-    ]
+    assert analyses.texts(job(config, **PART)) == ["results/corpora/help.de-en/test/pages.de", "results/corpora/help.de-en/test/pages.en"]
     told = ["--names", *ARMS, "--side", "encoder"]
     assert analyses.stage_flags(job(config, **PART), "cka") == [*told, "--base", "bible", "--languages", "de", "en", "--parallel"]
     assert analyses.stage_flags(job(config, **PART), "spectra") == [*told, "--base", "bible"]
@@ -86,10 +83,7 @@ def test_nothing_changes_without_analyses():
         ({"corpus": None, "text": {"de": "a", "fr": "b"}}, "backbone bible does not know fr, it knows de, en"),
         ({"stages": ["cka"], "parallel": False, "models": ["bible"]}, "CKA has nothing to compare: no model besides bible"),
         ({"stages": ["cka"], "languages": ["de"], "cka": {"against": ARMS}}, "CKA has nothing to compare: no model besides bible, help"),
-        (
-            {"models": ["bible", "deep"], "also": {"backbones": {"deep": small(layers=3)}}},
-            "bible has 2 layers and deep 3; set `cka.layers: all`",
-        ),
+        ({"models": ["bible", "deep"], "also": {"backbones": {"deep": small(layers=3)}}}, "2 layers and deep 3; set `cka.layers: all`"),
         (
             {"models": ["bible", "wide"], "also": {"backbones": {"wide": small(d_model=64)}}},
             r"insides.base: wide has \(layers, width, feed-forward width\) \(2, 64, 512\), bible \(2, 192, 512\)",
@@ -98,10 +92,7 @@ def test_nothing_changes_without_analyses():
             {"models": ["bible", "xlmr"], "side": "decoder", "also": {"backbones": {"xlmr": {**small(), "family": "xlmr"}}}},
             "insides.side: xlmr is an encoder .* no decoder",
         ),
-        (
-            {"models": ["bible", "other"], "also": {"backbones": {"other": small(text={"de": "x"})}}},
-            "other.small.text: no text for 'en', which",
-        ),
+        ({"models": ["bible", "other"], "also": {"backbones": {"other": small(text={"de": "x"})}}}, "small.text: no text for 'en', which"),
         ({"models": ["bible", "other"], "also": {"backbones": {"other": {"kind": "hub"}}}}, "backbones.other: kind hub needs `model`"),
         (
             {"models": ["bible", "other"], "also": {"backbones": {"other": small(text={"de": "task", "en": "task"})}}},

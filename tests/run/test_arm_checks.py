@@ -47,11 +47,7 @@ def test_a_phase_of_a_translation(phase, said):
 @pytest.mark.parametrize(
     ("phase", "backbone", "said"),
     [
-        (
-            {"data": "translation"},
-            None,
-            "arms.chain: translation learns from pairs of sentences in two languages of experiments.help-modules",
-        ),
+        ({"data": "translation"}, None, "translation learns from pairs of sentences in two languages of experiments.help-modules"),
         ({"data": "denoising", "text": "help"}, ENCODER, "arms.chain: objective denoising is not for XLM-R, which has no decoder"),
         ({"data": "mask", "text": "french"}, None, "arms.chain.text: 'french' is in de and fr; experiments.help-modules needs en"),
     ],

@@ -48,10 +48,7 @@ def with_arm(*phases, **more):
     [
         ([{**SGA, "backbone": "bible"}], "arms.own.generator: needs an encoder, but backbones.bible has a decoder"),
         ([{**SGA, "backbone": "encoders"}], "arms.own.backbone: 'encoders' is not defined, did you mean 'encoder'"),
-        (
-            [{**SGA, "start": "scratch"}],
-            "arms.own.start: generator sga freezes a pretrained encoder; for random weights set generator: ctc",
-        ),
+        ([{**SGA, "start": "scratch"}], "start: generator sga freezes a pretrained encoder; for random weights set generator: ctc"),
         ([{**SGA, "sga": {"prompts": 3}}], "arms.own.sga: 'prompts' is not defined"),
         ([{**SGA, "sga": {"noise_rate": 2}}], "arms.own.sga.noise_rate: input should be less than or equal to 1"),
         ([{"data": "task", "updates": 4200, "sga": {"noise": "paper"}}], "arms.own.sga: is for phases with generator: sga or ctc"),

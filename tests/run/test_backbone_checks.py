@@ -133,10 +133,7 @@ def test_the_model_of_an_arm_is_a_backbone():
     config = of_arm()
     asked = job(config, backbone="restored")
     assert backbone_inputs.backbone_start(asked) == {"start": "results/runs/help-de-en/csr/seed1/pretext/model"}
-    assert backbone_inputs.backbone_task_text(asked) == [
-        "results/corpora/help.de-en/train.de",
-        "results/corpora/help.de-en/train.en",
-    ]
+    assert backbone_inputs.backbone_task_text(asked) == ["results/corpora/help.de-en/train.de", "results/corpora/help.de-en/train.en"]
     assert "results/corpora/help.de-en/dev.de" in backbone_inputs.backbone_held_out(asked)
     # its experiment is not run: only what makes the model
     assert users(config, "bible") == ["after", "help-de-en"] and users(config, "restored") == ["after"]
@@ -191,10 +188,7 @@ def test_a_head_is_kept_for_its_own_task():
     ("changes", "message"),
     [
         ({"backbones": {"bible": {"with_head": True}}}, r"bible\.with_head: is for kind arm"),
-        (
-            {"experiments": {"after": {"like": "help-de-en", "arms": ["finetune"]}}},
-            r"with_head: the head of .* is not one for experiments\.after",
-        ),
+        ({"experiments": {"after": {"like": "help-de-en", "arms": ["finetune"]}}}, r"the head of .* is not one for experiments\.after"),
         ({"backbones": {"answers": {"from": "help-de-en/csr/seed1/pretext"}}}, r"with_head: help-de-en/csr/pretext has no head"),
     ],
 )

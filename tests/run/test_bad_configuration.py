@@ -70,11 +70,7 @@ HELP = DEFAULT["corpora"]["help"]
         ("backbones/bible/small", None, "kind small needs `small`"),
         ("backbones/bible/kind", "hub", "kind hub needs `model`"),
         (f"{EXPERIMENT}/templates", {"task": "Translate:"}, r"experiments\.help-de-en\.templates\.task: .* has \{source\} 0 times"),
-        (
-            f"{EXPERIMENT}/templates",
-            {"task": '{"de": "{source}"}'},
-            r"help-de-en\.templates\.task: there is no .*\{\{ and \}\} for braces of its own",
-        ),
+        (f"{EXPERIMENT}/templates", {"task": '{"de": "{source}"}'}, r"templates\.task: there is no .*\{\{ and \}\} for braces of its own"),
         # names that nothing has
         (f"{EXPERIMENT}/lexicon", "unsupervized", "did you mean 'unsupervised'"),
         (f"{EXPERIMENT}/backbone", "mbart", r"'mbart' is not defined; there is bible"),
@@ -84,16 +80,8 @@ HELP = DEFAULT["corpora"]["help"]
         (f"{TRAINING}/precision", "float16", "'auto', 'float32' or 'bfloat16'"),
         ("arms/csr/0/start", "nowhere", "'previous' or 'scratch'"),
         ("lexicons/unsupervised/gold", {"de_en": "x"}, "'de_en' is no pair of languages like 'de-en'"),
-        (
-            "corpora/help/train/columns",
-            {"de": 4, "en": 3, "doc": 1},
-            "columns.doc: is no language of the corpus nor `document`; .*set doc to null",
-        ),
-        (
-            "corpora/help/dev",
-            {"files": {"de": "a", "en": "b", "fr": "c"}},
-            "dev.files.fr: is no language of the corpus; a recipe keeps the keys",
-        ),
+        ("corpora/help/train/columns", {"de": 4, "en": 3, "doc": 1}, "columns.doc: is no language of the corpus nor `document`; .*set doc"),
+        ("corpora/help/dev", {"files": {"de": "a", "en": "b", "fr": "c"}}, "fr: is no language of the corpus; a recipe keeps the keys"),
         ("arms", {}, "'finetune' is not defined; there is nothing"),
         # text that is its own translation
         (f"{EXPERIMENT}/source", "en", "are not the languages of corpus"),

@@ -1,5 +1,7 @@
 """What the jobs between a model and its task read: noised text, text by an objective, and text of a phase's own."""
 
+import json
+
 import pytest
 from configurations import changed, classified
 from configurations import job as job_of
@@ -34,13 +36,7 @@ def files(corpus, part, *codes):
 def test_an_objective_reads_the_text_itself():
     own = {"direction": "many-to-one", "pivot": "en"}
     job = first_job(changed("run/seeds", [1]), "task", {"data": "translation", "updates": 200, "objective": own})
-    assert bridges.command(job) == [
-        "learn",
-        "--objective",
-        "translation",
-        "--objective-settings",
-        '{"direction": "many-to-one", "pivot": "en"}',
-    ]
+    assert bridges.command(job) == ["learn", "--objective", "translation", "--objective-settings", json.dumps(own)]
     assert bridges.text(job) == {part: files("help.de-en", part, "de", "en") for part in ("train", "dev")}
     assert bridges.languages(job) == ["de", "en"] and bridges.with_documents(job) == ""
 

@@ -85,11 +85,7 @@ def test_mistakes_with_summaries_are_named(path, value, message):
         (f"{EXPERIMENT}/classification/max_length", 600, r"classification\.max_length: 600 is more than the backbone's 512 positions"),
         ("lexicons/wiktionary/dictionary", {}, r"lexicons\.wiktionary\.dictionary: en-de is missing"),
         ("arms/finetune-10e", [{"data": "task", "epochs": 9}], "same number of updates in all .*9 epochs"),
-        (
-            "arms/finetune-10e",
-            [{"data": "task", "updates": 9}],
-            "experiments.help-modules, a classification, counts epochs and not updates",
-        ),
+        ("arms/finetune-10e", [{"data": "task", "updates": 9}], "help-modules, a classification, counts epochs and not updates"),
         ("arms/finetune-10e", [{"data": "task", "updates": 9, "epochs": 10}], "a phase has either updates or epochs"),
         ("arms/finetune-10e", [{"data": "task"}], "a phase has either updates or epochs"),
         ("arms/finetune-10e", [{"data": "task", "epochs": 0}], "epochs must be at least 1, got 0"),

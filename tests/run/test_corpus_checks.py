@@ -17,11 +17,7 @@ SECTIONS = "corpora/help-sections"
         ("corpora/help/languages", ["DE", "en"], "unknown language 'DE': did you mean 'de'"),
         ("corpora/help/languages", ["de", "de"], "one language twice"),
         ("corpora/help/languages", ["de", "fr"], "nothing is said about fr"),
-        (
-            "corpora/help/dev",
-            {"file": "dev.tsv"},
-            r"dev: nothing is said about de, en; give `columns`; for example those of `train`, {'document'",
-        ),
+        ("corpora/help/dev", {"file": "dev.tsv"}, r"dev: nothing is said about de, en; give `columns`; for example those of `train`"),
         ("corpora/help/train/columns", {"de": 1, "en": 2, "document": 1}, r"document is column 1, .* set document to null"),
         ("corpora/help/train/files", {"de": "a", "en": "b"}, "has `file` and `files`, where one belongs; .* set the other to null"),
         ("corpora/help/dev", {}, "or `held_out`"),
@@ -60,10 +56,7 @@ TMX, WMT = "tests/data/cases/iso3.tmx", "tests/data/cases/wmt21.xml"
 @pytest.mark.parametrize(
     "source, message",
     [
-        (
-            {"file": TMX, "columns": {"de": 1, "en": 2}},
-            r"iso3\.tmx is read by the codes of .* not by numbers; .* write \{de: null, en: null\}",
-        ),
+        ({"file": TMX, "columns": {"de": 1, "en": 2}}, r"is read by the codes of .* not by numbers; .* write \{de: null, en: null\}"),
         ({"file": "x.parquet", "columns": {"de": 1}}, r"x\.parquet is read by names of columns, not by numbers"),
         ({"file": TMX, "columns": {"document": "page"}}, r"iso3\.tmx has no column for `document`; .* set document to null"),
         ({"file": TMX, "columns": {"de": "deu", "en": "deu"}}, "both languages are read from 'deu'"),

@@ -27,10 +27,7 @@ TABLE = {"url": "http://x/a.tsv", "languages": ["de", "en"]}
         ({**TABLE, "columns": {"ge": 1, "en": 2}}, r"columns: nothing is said about de; it has {'ge': 1, 'en': 2}"),
         ({**TABLE, "columns": {"de": 1, "en": 2, "page": 3}}, "columns: page is no language of the data nor `document`"),
         ({**TABLE, "columns": {"de": 1, "en": 1}}, "columns: both languages are read from 1"),
-        (
-            {**TABLE, "url": "http://x/a.tmx.gz", "columns": {"de": 1, "en": 2}},
-            "a.tmx.gz is read by the codes of languages .* not by numbers",
-        ),
+        ({**TABLE, "url": "http://x/a.tmx.gz", "columns": {"de": 1, "en": 2}}, "is read by the codes of languages .* not by numbers"),
         ({"sacrebleu": "wmt19", "languages": ["de", "en"], "columns": {"de": 5, "en": 7}}, "columns: is for one `url`"),
         ({"url": "http://x/a.tsv", "columns": {"de": 1, "en": 2}}, "columns: is for parallel text, whose `languages` are missing"),
         ({"url": "http://x/a.txt.zst", "lines": 5}, "lines: can be taken from a plain, .gz or .xz file; a.txt.zst is packed otherwise"),

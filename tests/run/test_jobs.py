@@ -30,10 +30,7 @@ def test_what_the_wildcards_name_is_found_once():
     "asked, said",
     [
         ({"backbone": "bibel"}, "a file of backbone 'bibel' is asked for, which is not defined, did you mean 'bible'?"),
-        (
-            {"experiment": "help-de-en", "arm": "crs", "seed": "1"},
-            "a file of arm 'crs' is asked for, which is not defined, did you mean 'csr'?",
-        ),
+        ({"experiment": "help-de-en", "arm": "crs"}, "a file of arm 'crs' is asked for, which is not defined, did you mean 'csr'?"),
         ({"analysis": "insides"}, "a file of analysis 'insides' is asked for, which is not defined; there is nothing"),
         ({"experiment": "help-de-en", "arm": "csr.grid3"}, None),
         ({"experiment": "help-de-en", "arm": "trivial"}, None),

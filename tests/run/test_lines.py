@@ -51,19 +51,8 @@ ROWS = [
 
 
 def test_the_method_is_compared_with_the_baseline_and_with_its_controls(tmp_path):
-    rows = [
-        {
-            "experiment": "help-de-en",
-            "arm": arm,
-            "other": other,
-            "difference": gap,
-            "low": low,
-            "high": high,
-            "seeds_low": "",
-            "seeds_high": "",
-        }
-        for arm, other, gap, low, high in ROWS
-    ]
+    names = ("arm", "other", "difference", "low", "high")
+    rows = [{"experiment": "help-de-en", **dict(zip(names, row, strict=True)), "seeds_low": "", "seeds_high": ""} for row in ROWS]
     found = [*lines.wanted_comparisons(a_run(tmp_path, *arms()), rows)]
     assert [(row["arm"], row["other"]) for row in found] == [("csr", "finetune"), ("mask", "finetune"), ("csr", "mask")]
     assert (found[2]["difference"], found[2]["low"], found[2]["high"]) == ("1.1", "0.5", "2.0")

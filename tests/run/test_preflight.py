@@ -40,12 +40,7 @@ def test_nothing_is_wrong_with_the_demo():
             "the first word of a line has to be German, the second English",
         ),
         ("lexicons/unsupervised/vectors/de", lambda f: str(f / "de.vec"), "lexicons.unsupervised.vectors.de", "line 3: 'baum' needs 3"),
-        (
-            "lexicons/unsupervised/mapping",
-            lambda f: {"engine": "vecmap", "vecmap": str(f)},
-            "lexicons.unsupervised.mapping.vecmap",
-            "git clone",
-        ),
+        ("lexicons/unsupervised/mapping", lambda f: {"engine": "vecmap", "vecmap": str(f)}, "lexicons.unsupervised.mapping.vecmap", "git"),
         (
             "experiments/help-de-en/representation",
             lambda f: {"text": {"de": str(f / "blank"), "en": str(f / "en")}},
@@ -61,12 +56,7 @@ def test_nothing_is_wrong_with_the_demo():
             "backbones.bible.model",
             "; an encoder writes in arms whose task has `generator: sga`",
         ),
-        (
-            "backbones/bible",
-            lambda f: {"kind": "hub", "model": str(f / "gone")},
-            "backbones.bible.model",
-            "neither a folder that is there nor",
-        ),
+        ("backbones/bible", lambda f: {"kind": "hub", "model": str(f / "gone")}, "backbones.bible.model", "neither a folder that is there"),
         ("experiments/help-de-en/training/device", lambda f: "cuda", "memory of finetune", "device is cuda, but there is no GPU"),
         ("experiments/help-de-en/training/batch_tokens", lambda f: 10**7, "memory of pretext", "micro_batch_tokens to less than 10000000"),
         ("run/seeds", lambda f: list(range(1, 10**4)), "disk", "make room"),

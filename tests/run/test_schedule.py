@@ -16,19 +16,8 @@ from workflow_scripts.training.callbacks import Progress
 
 
 def test_the_plan_of_the_pipeline_has_the_work_of_each_training_and_what_waits_for_what(tmp_path):
-    config = ["--configfile", str(ROOT / "config.yaml"), write_config(tmp_path, TINY)]
-    line = [
-        sys.executable,
-        "-m",
-        "snakemake",
-        "-s",
-        str(ROOT / "Snakefile"),
-        *logging_to(tmp_path / "events"),
-        "--cores",
-        "2",
-        "-n",
-        *config,
-    ]
+    options = [*logging_to(tmp_path / "events"), "--configfile", str(ROOT / "config.yaml"), write_config(tmp_path, TINY)]
+    line = [sys.executable, "-m", "snakemake", "-s", str(ROOT / "Snakefile"), "--cores", "2", "-n", *options]
     subprocess.run(line, cwd=lay_out(tmp_path / "work"), env=environment(PLUGIN), check=True, capture_output=True)
     run = schedule.planned((tmp_path / "events").read_text().splitlines())
     work = {(job.rule, job.wildcards.get("arm", "")): job.work for job in run.jobs.values() if job.work}

@@ -125,17 +125,9 @@ def test_foreign_words_are_restored_in_the_language_of_the_text(done):
 
 def test_other_words_of_finetuning_train_again_and_nothing_else(done):
     folder, arguments = done
-    content = {**CONTENT, "experiments": {"applications": {**CONTENT["experiments"]["applications"]}}}
-    content["experiments"]["applications"]["classification"] = {
-        **CONTENT["experiments"]["applications"]["classification"],
-        "switch_while_finetuning": True,
-    }
+    own = CONTENT["experiments"]["applications"]
+    switching = {**own, "classification": {**own["classification"], "switch_while_finetuning": True}}
+    content = {**CONTENT, "experiments": {"applications": switching}}
     write_config(folder, content)
-    assert planned(snakemake(folder, *arguments, "-n")) == {
-        "head_finetune",
-        "head_prediction",
-        "head_significance",
-        "configuration",
-        "report",
-        "all",
-    }
+    rules = {"head_finetune", "head_prediction", "head_significance", "configuration", "report", "all"}
+    assert planned(snakemake(folder, *arguments, "-n")) == rules

@@ -109,10 +109,7 @@ def test_a_changed_task_makes_its_own_jobs_anew_alone(folder):
 @pytest.mark.parametrize(
     "change, said",
     [
-        (
-            ("    loss=squared_error", "    loss=lambda sums: sums"),
-            "`loss` asks for `sums`; it can ask for outputs, labels, settings, numbers",
-        ),
+        (("    loss=squared_error", "    loss=lambda sums: sums"), "`loss` asks for `sums`; it can ask for outputs, labels, settings"),
         (('"similarity",', '"ranking",'), "task 'ranking': the name is taken by Crossgap itself"),
         (('"similarity",', '"../x",'), "names are letters, digits"),
     ],

@@ -99,15 +99,7 @@ def test_nothing_is_trained_for_it(done):
     said = snakemake(done, *arguments, "-n")
     for path, aside in set_aside.items():
         aside.rename(path)
-    assert planned(said) == {
-        "decoding",
-        "trivial",
-        "scores",
-        "significance",
-        "significance_over_seeds",
-        "report",
-        "all",
-    }
+    assert planned(said) == {"decoding", "trivial", "scores", "significance", "significance_over_seeds", "report", "all"}
 
 
 def pausing(folder: Path, update: int) -> dict[str, str]:

@@ -276,10 +276,7 @@ def test_a_run_goes_on_without_comet_and_says_why(done, monkeypatch):
 
 def test_conda_takes_the_place_of_comets_own_environment(done, commands):
     # what Snakemake asks conda before a dry run; nothing is installed
-    commands(
-        "conda",
-        """{"conda_version": "25.1.1", "conda_prefix": "/", "platform": "linux-64", "get": {"channel_priority": "strict"}}""",
-    )
+    commands("conda", """{"conda_version": "25.1.1", "conda_prefix": "/", "platform": "linux-64", "get": {"channel_priority": "strict"}}""")
     content = write_config(done, changed("experiments/tiny/comet", {}))
     said = snakemake(done, "--configfile", str(ROOT / "config.yaml"), content, "--cores", "2", "-n", "--sdm", "conda")
     assert "envs/comet.yaml will be created" in said and "comet" in planned(said) and "comet_environment" not in planned(said)
