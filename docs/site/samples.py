@@ -114,8 +114,8 @@ def cells(row: dict[str, str]) -> tuple[str, ...]:
         row["experiment"],
         row["testset"],
         f"{row['arm']} − {row['other']}",
-        f"{signed(float(row['difference']), 2)} {row['metric']}",
-        "" if low is None or high is None else f"{signed(low, 2)} to {signed(high, 2)}",
+        f"{signed(float(row['difference']))} {row['metric']}",
+        "" if low is None or high is None else f"{signed(low)} to {signed(high)}",
         "" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}",
     )
 

@@ -11,7 +11,7 @@ from invented import ARMS, configuration, done_again, plain, put, report, result
 from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.report.comparison import contrast
 from workflow_scripts.report.exhibits import marked
-from workflow_scripts.report.study import evenly, signed, summary
+from workflow_scripts.report.study import evenly, summary
 from workflow_scripts.report.zero_shot import zero_shot
 from workflow_scripts.stage import InputError, read_rows
 from workflow_scripts.tasks.plan import Plans
@@ -120,7 +120,6 @@ def test_small_functions():
     assert summary([1.0, 3.0])["sd"] == pytest.approx(2**0.5)
     assert summary([2.0])["interval"] is None
     assert evenly(range(100), 4) == [0, 25, 50, 75] and evenly([1], 4) == [1]
-    assert [signed(x) for x in (0.004, -0.004, 1.5, -0.31)] == ["0.00", "0.00", "+1.50", "−0.31"]
     assert marked("a b c", "a x c") == [("a", False), ("x", True), ("c", False)]
     rows = [
         {"testset": "t", "metric": "BLEU", "arm": a, "seed": s, "value": v}

@@ -38,10 +38,11 @@ from workflow_scripts.report.origins import acquired, cost, provenances
 from workflow_scripts.report.predictors import predictors
 from workflow_scripts.report.published import published, updates_needed
 from workflow_scripts.report.section_parts import parts_of
-from workflow_scripts.report.study import SoFar, Study, configured, digits, signed
+from workflow_scripts.report.study import SoFar, Study, configured, digits
 from workflow_scripts.report.zero_shot import directions, zero_shot
 from workflow_scripts.run.config import read
 from workflow_scripts.run.lines import with_seeds
+from workflow_scripts.run.outcomes import signed
 from workflow_scripts.stage import InputError, atomic, run
 from workflow_scripts.tasks.plan import Plans
 from workflow_scripts.text.languages import language

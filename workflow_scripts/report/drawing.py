@@ -79,7 +79,7 @@ def _value(number: float) -> str:
 
 
 def _with_minus(number: str) -> str:
-    """The number with a true minus, as `study.signed` has."""
+    """The number with a true minus, as `outcomes.signed` has."""
     return number.replace("-", "−")
 
 

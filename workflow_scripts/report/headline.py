@@ -16,7 +16,8 @@ from workflow_scripts import registry
 from workflow_scripts.evidence.metric import higher_is_better
 from workflow_scripts.noise.entry import Noise
 from workflow_scripts.report.measures import score_names
-from workflow_scripts.report.study import Study, digits, paired, signed, spread, summary
+from workflow_scripts.report.study import Study, digits, paired, spread, summary
+from workflow_scripts.run.outcomes import signed
 from workflow_scripts.training.objective import Objective
 
 Rows = list[dict[str, Any]]

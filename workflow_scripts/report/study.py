@@ -365,11 +365,6 @@ def evenly(items: Sequence, number: int) -> list:
     return [items[i * len(items) // number] for i in range(number)] if len(items) > number else list(items)
 
 
-def signed(value: float, digits: int = 2) -> str:
-    """A number with its sign, and a true minus; one that rounds to zero has no sign."""
-    return f"{0:.{digits}f}" if abs(value) < 0.5 / 10**digits else f"{value:+.{digits}f}".replace("-", "−")
-
-
 def digits(metric: str) -> int:
     """Decimals to show: most COMET scores, and cosines, lie between 0 and 1."""
     known = decimals(metric)

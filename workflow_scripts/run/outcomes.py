@@ -186,9 +186,9 @@ def answers(comparisons: Path) -> Iterator[dict[str, str]]:
 def answer_line(row: dict[str, str]) -> str:
     """A comparison in a line: `csr − finetune +3.1 BLEU (95 % +2.1 to +4.0, p < 0.001)`."""
     low, high, p = (float(row[name]) if row[name] else None for name in ("low", "high", "p"))
-    sure = [f"95 % {signed(low)} to {signed(high)}"] if low is not None and high is not None else []
+    sure = [f"95 % {signed(low, 1)} to {signed(high, 1)}"] if low is not None and high is not None else []
     sure += [] if p is None else ["p < 0.001" if p < 0.001 else f"p = {p:.3f}"]
-    line = f"{row['arm']} − {row['other']} {signed(float(row['difference']))} {row['metric']}"
+    line = f"{row['arm']} − {row['other']} {signed(float(row['difference']), 1)} {row['metric']}"
     return line + (f" ({', '.join(sure)})" if sure else "")
 
 
@@ -205,6 +205,6 @@ def verdict(row: dict[str, str]) -> str:
     return "more than chance, with other sentences and other seeds too"
 
 
-def signed(value: float, digits: int = 1) -> str:
-    """A number with so many decimals, its sign and a true minus."""
-    return f"{value:+.{digits}f}".replace("-", "−")
+def signed(value: float, digits: int = 2) -> str:
+    """A number with its sign, and a true minus; one that rounds to zero has no sign."""
+    return f"{0:.{digits}f}" if abs(value) < 0.5 / 10**digits else f"{value:+.{digits}f}".replace("-", "−")
