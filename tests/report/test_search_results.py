@@ -3,13 +3,10 @@
 from html import unescape
 
 import torch
-from invented import put
+from invented import put, report
 
-from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.run.config import load
-from workflow_scripts.stage import read_rows
 from workflow_scripts.tasks.neighbours import Sides, score_of
-from workflow_scripts.tasks.plan import Plans
 from workflow_scripts.tasks.retrieval import compare_models
 from workflow_scripts.text.aligned import AlignedSource, main
 from workflow_scripts.text.files import write_lines
@@ -62,8 +59,7 @@ def results(root, folder):
 
 def test_the_page_of_a_retrieval_has_every_part(tmp_path):
     results(tmp_path / "results", tmp_path)
-    write_report(tmp_path / "results", tmp_path / "report.html", tmp_path / "scores.tsv", plans=Plans(configuration()))
-    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    page, rows = report(tmp_path / "results", tmp_path, configuration())
     assert "could not be made" not in page and "<b>Haus" not in page
     text = unescape(page)
     assert "lookup: retrieval of translations" in text and "German to English" in text and "margin, k = 4" in text
@@ -71,7 +67,6 @@ def test_the_page_of_a_retrieval_has_every_part(tmp_path):
     # the eel is found by one model alone; what is not the translation is marked
     neighbours = page[page.index('id="neighbours-lookup"') :]
     assert neighbours.count("<mark>dog</mark>") == 3 and "<mark>eel</mark>" not in neighbours
-    rows = read_rows(tmp_path / "scores.tsv")
     # backbones have no other seeds, and the page says nothing of any
     assert {r["seed"] for r in rows} == {"1"} and "over 2 seeds" not in text and "and of training seeds" not in text
     found = {(r["arm"], r["metric"]): float(r["value"]) for r in rows}
