@@ -70,4 +70,3 @@ def demo(raw: dict) -> Plan:
 def job(config, **wildcards):
     """The job of some wildcards."""
     return Job(Plans(config), Wildcards(fromdict=wildcards))
-

@@ -211,7 +211,10 @@ def test_what_writes_text_may_be_made_of_an_encoder():
     needs = {name: backbone_uses.writes_text(Plans(config).backbones[name]) for name in ("veco", "writer")}
     assert needs == {"veco": False, "writer": True}
     writer = job(config, backbone="writer")
-    assert backbone_inputs.backbone_start(writer) == {"start": "results/backbones/veco/model"} and backbone_inputs.backbone_task_text(writer) == []
+    assert (
+        backbone_inputs.backbone_start(writer) == {"start": "results/backbones/veco/model"}
+        and backbone_inputs.backbone_task_text(writer) == []
+    )
 
 
 @pytest.mark.parametrize(

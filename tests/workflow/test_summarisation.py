@@ -1,6 +1,5 @@
 """A tiny experiment in summarisation, from sections of the manual to the report."""
 
-
 import pytest
 from test_workflow import ROOT, TINY, lay_out, snakemake, write_config
 

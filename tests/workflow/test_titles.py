@@ -1,6 +1,5 @@
 """A tiny experiment that gives sections of the manual their headings: learnt in English, or in German as well, tested in both."""
 
-
 import pytest
 from test_workflow import ROOT, TINY, lay_out, snakemake, write_config
 
