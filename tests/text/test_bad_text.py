@@ -27,14 +27,14 @@ ROWS = b"".join(f"{a}\t{b}\n".encode() for a, b in zip(GERMAN[:60], ENGLISH[:60]
 JSON = b"".join(json.dumps({"de": a, "en": b}).encode() + b"\n" for a, b in zip(GERMAN[:60], ENGLISH[:60], strict=True))
 
 
-def clean(folder: Path, source: Source) -> tuple[list[str], list[str], dict]:
+def clean(folder: Path, source: Source, languages: tuple[str, str] = ("de", "en")) -> tuple[list[str], list[str], dict]:
     """The two sides that are kept of a corpus, and the report."""
-    dev = {code: str(folder / f"dev.{code}") for code in ("de", "en")}
+    dev = {code: str(folder / f"dev.{code}") for code in languages}
     for path, line in zip(dev.values(), (GERMAN[60], ENGLISH[60]), strict=True):
         Path(path).write_bytes(lines([line]))
     outputs = folder / "out/train.a", folder / "out/train.b"
     try:
-        train((), (), *outputs, folder / "out/corpus.json", settings=Corpus(("de", "en"), source, Source(files=dev), {}))
+        train((), (), *outputs, folder / "out/corpus.json", settings=Corpus(languages, source, Source(files=dev), {}))
     except InputError:
         assert not list(folder.glob("out/*")), "a refused corpus leaves files behind"
         raise
@@ -261,3 +261,13 @@ def test_a_dev_set_without_text(tmp_path):
     source = moses(tmp_path, b"\n", "\u200b\n".encode())
     with pytest.raises(InputError, match="no sentence left for 'dev'; is the file empty"):
         held_out(tmp_path / "d.de", tmp_path / "d.en", name="dev", settings=Corpus(("de", "en"), source, source, {}))
+
+
+def test_text_that_runs_from_right_to_left(tmp_path):
+    (tmp_path / "x.ar").write_text("".join(f"هذا هو الملف رقم {i}.\n" for i in range(30)), encoding="utf-8")
+    (tmp_path / "x.en").write_text("".join(f"This is file number {i}.\n" for i in range(30)), encoding="utf-8")
+    files = {code: str(tmp_path / f"x.{code}") for code in ("ar", "en")}
+    assert len(clean(tmp_path, Source(files=files), ("ar", "en"))[0]) == 30
+    swapped = Source(files={"ar": files["en"], "en": files["ar"]})
+    with pytest.raises(InputError, match=r"the Arabic side is written in Latin script; .*exchange the columns"):
+        train((), (), tmp_path / "a", tmp_path / "b", tmp_path / "c", settings=Corpus(("ar", "en"), swapped, swapped, {}))

@@ -23,7 +23,7 @@ from workflow_scripts.text.files import read_lines
 from workflow_scripts.training.checkpoints import average_weights
 from workflow_scripts.training.curve import CURVE
 from workflow_scripts.training.loop import load_model
-from workflow_scripts.training.ragged import Rows, lengths_of
+from workflow_scripts.training.ragged import Rows, encoded, lengths_of
 from workflow_scripts.training.rows import (
     Batches,
     Joined,
@@ -392,3 +392,10 @@ def test_dev_translations_stay_within_the_models_positions(setup):
     row = codec.encode([" ".join(manual_pairs(60)[0])], "de", positions)[0]
     assert len(row) == positions
     assert len(generate(load_model(start, Training(), 1), codec, [row], "en", beam_size=1)) == 1
+
+
+def test_ids_are_held_in_four_bytes_each():
+    lines = [str(number) for number in range(25_000)]
+    rows = encoded(lambda some: [[int(line), 250_026] for line in some], lines)
+    assert [list(row) for row in rows] == [[number, 250_026] for number in range(25_000)]
+    assert rows.flat.nbytes == 25_000 * 2 * 4 and collate([(rows[3], rows[4])], pad=1)["labels"].dtype == torch.int64
