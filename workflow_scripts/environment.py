@@ -9,7 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from workflow_scripts.stage import checksum, run, write_json
+from workflow_scripts.stage import checksum, last_line, run, write_json
 
 NEWEST = {"comet": (3, 12)}
 """Tool → the newest Python that its lock is for; without a line, all. COMET wants a numpy below 2, which has no build for newer ones."""
@@ -50,8 +50,7 @@ def install(requirements: Path, folder: Path) -> str | None:
         done = subprocess.run(command, stderr=subprocess.PIPE, text=True)
         sys.stderr.write(done.stderr)
         if done.returncode:
-            reply = (done.stderr.strip().splitlines() or ["without a word"])[-1]
-            return f"{failure} ({reply}); correct that, then run snakemake with --forcerun {tool}_environment"
+            return f"{failure} ({last_line(done.stderr)}); correct that, then run snakemake with --forcerun {tool}_environment"
     (folder / "complete").touch()
     return None
 

@@ -7,3 +7,8 @@ class InputError(Exception):
 
 class Stopped(Exception):
     """A stage ended early and left a checkpoint, from which the same command continues."""
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an error's message; empty where it has none."""
+    return (str(error).strip().splitlines() or [""])[0]

@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any
 
 from workflow_scripts import lazily, registry
-from workflow_scripts.errors import InputError
+from workflow_scripts.errors import InputError, first_line
 
 GROUP = "crossgap.plugins"
 """The group of entry points by which an installed package offers plugins."""
@@ -164,7 +164,7 @@ def _files(module: ModuleType) -> tuple[Path, ...]:
 
 def _where(error: BaseException) -> str:
     """What failed in a plugin: file, line, and its first sentence."""
-    sentence = (str(error).strip().splitlines() or [""])[0]
+    sentence = first_line(error)
     if isinstance(error, SyntaxError) and error.filename:
         return f"line {error.lineno} of {error.filename}: {error.msg}"
     # neither the import system, nor what stands above the plugin

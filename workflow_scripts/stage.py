@@ -27,7 +27,7 @@ from typing import IO, Annotated, Any, Literal, Union, get_args, get_origin, get
 
 from workflow_scripts import plugins, registry
 from workflow_scripts.entry_names import Named
-from workflow_scripts.errors import InputError, Stopped
+from workflow_scripts.errors import InputError, Stopped, first_line
 from workflow_scripts.number_types import Limits
 from workflow_scripts.storage import refused_file
 
@@ -362,7 +362,7 @@ def in_one_line(error: BaseException) -> str:
     """An unexpected exception in one line: its class and the first line of its message; of bad input the message as it is."""
     if isinstance(error, InputError):
         return str(error)
-    return f"{type(error).__name__}: {(str(error).strip().splitlines() or [''])[0][:200]}"
+    return f"{type(error).__name__}: {first_line(error)[:200]}"
 
 
 def checksum(path: Path | str) -> str:
@@ -404,6 +404,11 @@ def output_of(*command: str) -> str | None:
         return subprocess.run(command, capture_output=True, text=True, errors="replace", check=True, timeout=20).stdout
     except (OSError, subprocess.SubprocessError):
         return None
+
+
+def last_line(output: str) -> str:
+    """The last line that a program wrote, for a message that says why it failed."""
+    return (output.strip().splitlines() or ["without a word"])[-1]
 
 
 def processor() -> str:

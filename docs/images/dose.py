@@ -3,10 +3,10 @@
 python -m docs.images.dose > docs/images/dose.svg
 """
 
-import csv
 from pathlib import Path
 
 from workflow_scripts.report.drawing import line_chart
+from workflow_scripts.stage import read_rows
 
 COLOURS = {"finetune": "#777", "csr": "#1768ac", "mask": "#d1782c"}
 STYLE = "svg{background:#fff;font:12px sans-serif}.grid{stroke:#ddd}.axis{stroke:#888}.tick{fill:#333}"
@@ -14,8 +14,7 @@ STYLE = "svg{background:#fff;font:12px sans-serif}.grid{stroke:#ddd}.axis{stroke
 
 def main() -> str:
     """The chart, as a file of its own: with a namespace, and the colours that a report's page would give it."""
-    with open(Path(__file__).parent.parent / "results/dose.tsv", encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t"))
+    rows = read_rows(Path(__file__).parent.parent / "results/dose.tsv")
     series = [
         {"name": arm, "colour": number, "lines": [[(float(row["passes"]), float(row["BLEU"])) for row in rows if row["arm"] == arm]]}
         for number, arm in enumerate(COLOURS)

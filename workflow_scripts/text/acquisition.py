@@ -24,7 +24,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from workflow_scripts.number_types import Positive
-from workflow_scripts.stage import InputError, checksum, read_json, run, write_json
+from workflow_scripts.stage import InputError, checksum, last_line, read_json, run, write_json
 from workflow_scripts.text.fetching import (
     Unreachable,
     base_name,
@@ -281,9 +281,9 @@ def _from_mtdata(settings: Data, output: Path, environment: Path | None) -> dict
         done = subprocess.run(command, stdout=file, stderr=subprocess.PIPE, text=True, errors="replace", env=surroundings)
     sys.stderr.write(done.stderr)
     if done.returncode or not raw.stat().st_size:
-        complaint = (done.stderr.strip().splitlines() or ["without a word"])[-1]
         raise InputError(
-            f"mtdata cannot give {settings.mtdata} ({complaint}); `mtdata list -l {'-'.join(languages)} -id` lists what it knows. "
+            f"mtdata cannot give {settings.mtdata} ({last_line(done.stderr)}); "
+            f"`mtdata list -l {'-'.join(languages)} -id` lists what it knows. "
             f"Without network, run `mtdata cache` elsewhere and copy its folder to {surroundings['MTDATA']}"
         )
     columns: dict[str, int | str] = dict(zip(languages, (1, 2), strict=True))
