@@ -106,6 +106,10 @@ def test_a_model_that_is_scored_once_has_no_seeds():
         "Yes, by 8.00 points of accuracy",
         "better has 58.00, base 50.00, a difference of +8.00 (95 % interval +2.00 to +14.00, p = 0.010).",
     )
+    here = [row | {"pretrained_here": row["arm"] == "better"} for row in rows]
+    claim = "Better on these sentences, by 8.00 points of accuracy; another pretraining may differ"
+    assert answer(here, tested, "better", "base", "x", "accuracy")[0] == claim
+    assert answer(here, tested, "trained", "base", "x", "accuracy") == answer(rows, tested, "trained", "base", "x", "accuracy")
     assert paired(rows, "trained", "base", "x", "accuracy") == [(60.0, 50.0), (62.0, 50.0)]
     assert paired(rows, "base", "trained", "x", "accuracy") == [(50.0, 60.0), (50.0, 62.0)]
     assert (

@@ -14,14 +14,14 @@ from workflow_scripts.text.files import write_lines
 FOUND = {"plain": [0, 1, 0, 0], "better": [0, 1, 2, 0]}
 
 
-def configuration():
+def configuration(backbone=None):
     return load(
         {
             "run": {"experiments": ["lookup"], "arms": [], "seeds": [1, 2]},
             "corpora": {},
             "lexicons": {},
             "arms": {},
-            "backbones": {"small": {"kind": "hub", "model": "somebody/mbart"}},
+            "backbones": {"small": backbone or {"kind": "hub", "model": "somebody/mbart"}},
             "aligned": {"pairs": {"test": {"short": {"languages": ["de", "en"], "files": {"de": "x.de", "en": "x.en"}}}}},
             "experiments": {
                 "lookup": {"task": "retrieval", "corpus": "pairs", "models": {name: {"backbone": "small"} for name in FOUND}},
@@ -69,6 +69,7 @@ def test_the_page_of_a_retrieval_has_every_part(tmp_path):
     assert neighbours.count("<mark>dog</mark>") == 3 and "<mark>eel</mark>" not in neighbours
     # backbones have no other seeds, and the page says nothing of any
     assert {r["seed"] for r in rows} == {"1"} and "over 2 seeds" not in text and "and of training seeds" not in text
+    assert "With one training seed" not in text and "was pretrained once" not in text
     found = {(r["arm"], r["metric"]): float(r["value"]) for r in rows}
     assert found == {
         ("plain", "accuracy"): 50,
@@ -79,3 +80,11 @@ def test_the_page_of_a_retrieval_has_every_part(tmp_path):
         ("better", "chance"): 25,
     }
     assert {r["direction"] for r in rows} == {"de-en"}
+
+
+def test_the_page_says_that_models_were_pretrained_once(tmp_path):
+    results(tmp_path / "results", tmp_path)
+    pretrained = {"kind": "small", "small": {"text": {"de": "x.de", "en": "x.en"}}}
+    page, _ = report(tmp_path / "results", tmp_path, configuration(pretrained))
+    text = unescape(page)
+    assert "Each model was pretrained once, so nothing is known about how the differences vary" in text and "With one training seed" not in text

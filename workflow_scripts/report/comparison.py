@@ -41,6 +41,7 @@ def scores(study: Study) -> dict[str, Any]:
         "unread": unread_sources(study),
         "headline": headline(study, rows, over_seeds, study.testsets, headline_metrics(study, rows)),
         "differences": paired_differences(study, rows, over_seeds, study.testsets[0], study.leading),
+        "untrained": False,
         "tables": {testset: table(study, [r for r in rows if r["testset"] == testset]) for testset in study.tested},
         "trivial": found,
         "trivially": TRIVIALLY[study.task.trivial],

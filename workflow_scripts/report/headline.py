@@ -3,7 +3,8 @@
 Each arm that learns something before the task is compared with the baseline (does the extra stage help?) and with the controls of that (of
 code-switching: is it the other language, is it the right words?). Every comparison gets one sentence per metric, with the difference,
 its 95 % interval and p. Where chance could make the difference, the sentence says that nothing is shown. With one seed it says "better on
-these sentences" and never yes, since nothing is known about another training.
+these sentences" and never yes, since nothing is known about another training. It says so, too, of models that are compared as they are, if
+the run has pretrained them: nothing is known about another pretraining.
 
 With several seeds, chance must be out of the question by Student's interval of the seeds' differences, too: of a few seeds drawn with
 replacement the bootstrap makes too little.
@@ -240,9 +241,12 @@ def answer(rows: Rows, over_seeds: Rows, arm: str, other: str, testset: str, met
         return f"Not shown in {called}", f"{numbers}. By the {gap['n']} seeds alone, Student's interval is {low} to {high}."
     better = gap["mean"] > 0 if higher_is_better(metric) else gap["mean"] < 0
     by = f"by {abs(gap['mean']):.{digits(metric)}f} {unit(metric)}"
-    if gap["n"] == 1 and not {arm, other} <= once:
+    again = "" if {arm, other} <= once else "training"
+    if {arm, other} <= once and any(row.get("pretrained_here") for row in rows if row["arm"] in (arm, other)):
+        again = "pretraining"
+    if gap["n"] == 1 and again:
         # sentences were resampled, trainings were not
-        return f"{'Better' if better else f'{other} is better'} on these sentences, {by}; another training may differ", f"{numbers}."
+        return f"{'Better' if better else f'{other} is better'} on these sentences, {by}; another {again} may differ", f"{numbers}."
     return f"{'Yes' if better else f'No, {other} is better'}, {by}", f"{numbers}."
 
 

@@ -113,6 +113,7 @@ def scores(study: Study) -> dict[str, Any]:
         "headline": headline(study, rows, over_seeds, answered, [metric], called(study) if answered == [AVERAGE] else None),
         "differences": [],
         "measure": measure(study),
+        "untrained": all(row["once"] for row in rows),
         "table": table(study, rows),
         "charts": charts(study, rows),
         "confusions": confusions(study),
@@ -153,7 +154,7 @@ def measures(study: Study, pairs: Rows, over_seeds: Rows) -> Rows:
     """One row per test set (and their average), seed and arm: score, 95 % interval, chance, difference from the baseline, p, marker.
 
     An arm that is scored `once` for all seeds has rows of the first, with the difference from the baseline's mean over its seeds
-    (`over_seeds`).
+    (`over_seeds`). Rows of models that the run has pretrained, at least in part, say so (`pretrained_here`).
     `p` is corrected, as configured, for the comparisons of all arms and test sets with that seed, and by itself for those of the average.
     """
     tested = {(row["testset"], row["arm"], row["seed"]): row for row in pairs if row["other"] == study.baseline}
@@ -172,7 +173,7 @@ def measures(study: Study, pairs: Rows, over_seeds: Rows) -> Rows:
             rows.append(
                 {"testset": testset, "seed": seed, "arm": arm, "metric": metric, "family": family(testset), "value": one[metric]}
                 | {key: one[key] for key in ("low", "high", "chance", "at_chance", *others)}
-                | {"once": once}
+                | {"once": once, "pretrained_here": bool(study.pretraining.get(arm))}
                 | {"difference": against.get("difference"), "p_single": with_ties(against.get("p"), against.get("difference"))}
             )
     correct(study, rows, "family", "seed")
@@ -213,7 +214,7 @@ def _plain(cell: dict[str, Any]) -> str:
 
 
 def charts(study: Study, rows: Rows) -> dict[str, dict[str, Any]]:
-    """Test set → its chart: one dot per arm, and a line at the score of the trivial baseline."""
+    """Test set → its chart: one dot per arm, with `bars` where intervals are known, and a line at the score of the trivial baseline."""
     several = len(study.seeds) > 1
     made: dict[str, dict[str, Any]] = {}
     for (testset,), group in grouped(rows, "testset"):
@@ -223,7 +224,8 @@ def charts(study: Study, rows: Rows) -> dict[str, dict[str, Any]]:
             bar = {} if several else {"low": mine[0]["low"], "high": mine[0]["high"]}
             values = [row["value"] for row in mine]
             dots.append({"name": arm, "colour": colour, "value": sum(values) / len(values), "values": values if several else [], **bar})
-        made[testset] = {"dots": dots, "line": (measure(study).trivial, group[0]["chance"])}
+        bars = any(dot.get("low") is not None for dot in dots)
+        made[testset] = {"dots": dots, "bars": bars, "line": (measure(study).trivial, group[0]["chance"])}
     return made
 
 
