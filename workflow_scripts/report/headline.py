@@ -83,7 +83,8 @@ def counted(each: Rows, metric: str) -> dict[str, str]:
         named[shown] = [f"{row['name']} ({signed(row['value'], digits(metric))})" for row in group]
     named = {shown: names for shown, names in named.items() if names}
     counts = ", ".join(f"{shown} in {len(names)}" for shown, names in named.items())
-    return {"claim": f"By test set {counts}", "numbers": "; ".join(f"{shown}: {', '.join(names)}" for shown, names in named.items()) + "."}
+    listed = [f"{shown}: {', '.join(names)}" if len(named) > 1 else ", ".join(names) for shown, names in named.items()]
+    return {"claim": f"By test set {counts}", "numbers": "; ".join(listed) + "."}
 
 
 def paired_differences(study: Study, rows: Rows, over_seeds: Rows, testset: str, metric: str) -> Rows:
