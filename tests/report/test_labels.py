@@ -194,7 +194,8 @@ def test_what_the_most_frequent_label_beats_is_said_first(tmp_path):
     found = scores(configured(tmp_path / "results", Plans(configuration()).experiments["labels"]))
     (first,) = found["warnings"]
     assert first.startswith(
-        "On the test set de (German) the accuracy of plain, random is not above the most frequent label (plain 51.00 %; random 53.00 %)"
+        "On the test set de (German) the accuracy of plain, random is not shown to be above the most frequent label "
+        "(plain 51.00 %; random 53.00 %)"
     )
     assert "guess" not in first and "chance" not in first
     assert "always answering with the most frequent label gets 55.00 %" in first
