@@ -10,7 +10,7 @@ import pytest
 
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks.answering import counts_of, right_answers
-from workflow_scripts.text.examples import read_table
+from workflow_scripts.text.examples import Example, read_table, write_table
 from workflow_scripts.text.labelled import Labelled, main
 from workflow_scripts.text.labelled_source import LabelledSource
 from workflow_scripts.text.questions import clean_passage, parse_lost, parse_spans, read_questions, write_spans
@@ -91,7 +91,7 @@ def test_spans_stay_where_they_are_when_the_passage_is_repaired(tmp_path):
     passage = "\ufeff Tom &amp; Jerry\n\tcome  from Cafe\u0301&nbsp;Paris &lt;here&gt; "
     start = passage.index("Cafe")
     ((one,), _, changed) = read(squad(tmp_path / "x.json", asked("Cafe\u0301&nbsp;Paris", start), passage=passage))
-    assert one.passage.lstrip("\ufeff ") == "Tom & Jerry come from Caf\u00e9 Paris <here>"
+    assert one.passage == "Tom & Jerry come from Caf\u00e9 Paris <here>"
     assert one.passage[slice(*one.spans[0])] == "Caf\u00e9 Paris" and changed == {"HTML entity read as its character": 1}
     assert clean_passage("  a \n b", [2, 6]) == ("a b", [0, 2])
     # the answers cafe, without its accent, and re; a syllable of Hangul whose parts are letters of their own
@@ -101,6 +101,18 @@ def test_spans_stay_where_they_are_when_the_passage_is_repaired(tmp_path):
     assert passage == unicodedata.normalize("NFC", decomposed) and passage[places[0] : places[1]] == "café"
     assert passage[places[2] : places[3]] == "rẻ"
     assert clean_passage("\u1112\u1161 \u1112", [1, 3]) == ("하 ᄒ", [1, 2])
+    # a last consonant of Hangul, an accent that is an entity, and an entity in the middle of which an answer ends
+    assert clean_passage("\u1112\u1161\u11a8", [2]) == ("학", [1])
+    assert clean_passage("cafe&#769; AT&amp;T", [4, 14]) == ("café AT&T", [4, 8])
+
+
+def test_spans_fit_the_passage_that_is_read_again(tmp_path):
+    passage = "Die Stadt &#65279;Bonn liegt am \ufeffRhein. Sie ist alt und schön."
+    answers = ["Rhein", "schön"]
+    asks = [asked(answer, passage.index(answer), key=answer) for answer in answers]
+    found, _, _ = read(squad(tmp_path / "x.json", *asks, passage=passage))
+    write_table(tmp_path / "x.tsv", [Example(write_spans(one.spans), one.text, one.passage) for one in found])
+    assert [one.pair[slice(*parse_spans(one.label)[0])] for one in read_table(tmp_path / "x.tsv", unit="question")] == answers
 
 
 @pytest.mark.parametrize(

@@ -2,9 +2,9 @@
 
 `labelled` reads them with `unit: question`, and SQuAD's JSON also with `unit: target` (`targets`).
 
-A span is written ``start:end``, in characters of the passage as it is stored: in Unicode's form NFC, without entities of HTML,
-each run of white space a single blank. Several right answers are separated by blanks. An answer of a test set that is nowhere in its
-passage is written as JSON writes a text, without blanks; it is compared with what a model marks all the same.
+A span is written ``start:end``, in characters of the passage as it is stored: in Unicode's form NFC, without entities of HTML and
+byte-order marks, each run of white space a single blank. Several right answers are separated by blanks. An answer of a test set that is
+nowhere in its passage is written as JSON writes a text, without blanks; it is compared with what a model marks all the same.
 
 Where a start is wrong, the answer is looked up: at that start in UTF-16 units or in bytes, which some programs count, then at the nearest
 place, or at the first one where the start is missing or negative.
@@ -23,6 +23,7 @@ import regex
 
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import CHANGED, as_characters, read_entities
+from workflow_scripts.text.files import BYTE_ORDER_MARK
 from workflow_scripts.text.parallel import clean_text
 from workflow_scripts.text.squad import Raw, raw_questions
 
@@ -205,7 +206,7 @@ def clean_passage(text: str, points: Sequence[int]) -> tuple[str, list[int]]:
     """A passage in one line, and where `points` of it, in ascending order, are then.
 
     It is cleaned in the parts between the points, so that their places are known whatever becomes shorter. A point inside a letter that is
-    written as several characters (e and an accent, which become é) moves behind the letter.
+    written as several characters (e and an accent, which become é) moves behind the letter, and one inside an entity behind the entity.
     """
     points = [_behind_letter(text, point) for point in points]
     parts = [text[start:end] for start, end in zip([0, *points], [*points, len(text)], strict=True)]
@@ -219,15 +220,24 @@ def clean_passage(text: str, points: Sequence[int]) -> tuple[str, list[int]]:
 
 
 def _behind_letter(text: str, point: int) -> int:
-    def nfc(part: str) -> str:
-        return unicodedata.normalize("NFC", part)
-
-    while 0 < point < len(text) and (
-        unicodedata.combining(text[point]) or nfc(text[point - 1 : point + 1]) != nfc(text[point - 1]) + nfc(text[point])
-    ):
+    while 0 < point < len(text) and not _is_between_letters(text, point):
         point += 1
     return point
 
 
+def _is_between_letters(text: str, point: int) -> bool:
+    """Whether a point is neither inside an entity nor inside a letter that is written as several characters."""
+    sides = text[max(0, point - _NEAR) : point], text[point : point + _NEAR]
+    before, behind = map(_clean_part, sides)
+    is_in_entity = as_characters("".join(sides)) != "".join(map(as_characters, sides))
+    is_in_letter = bool(behind and unicodedata.combining(behind[0])) or not unicodedata.is_normalized("NFC", before + behind)
+    return not (is_in_entity or is_in_letter)
+
+
+_NEAR = 40
+"""Characters; no entity, and no letter of a language with its marks, is longer."""
+
+
 def _clean_part(text: str) -> str:
-    return re.sub(r"\s+", " ", unicodedata.normalize("NFC", as_characters(text).replace("\0", "")))
+    text = as_characters(text).replace("\0", "").replace(BYTE_ORDER_MARK, "")
+    return re.sub(r"\s+", " ", unicodedata.normalize("NFC", text))
