@@ -76,10 +76,14 @@ def test_iwslts_archives_become_parallel_text(server, tmp_path):
     server.files["/uc?id=12&confirm=t"] = content = tar(**members)
     origin = {"url": f"{server.url}/uc?id=12&confirm=t", "sha256": sha256(content), "languages": ("de", "en")}
     train = Data(**origin, member={code: f"de-en/train.tags.de-en.{code}" for code in ("de", "en")})
-    assert pairs(acquired(tmp_path, train), train) == [("de & title", "en & title"), ("de one", "en one"), ("de two", "en two")]
+    made = acquired(tmp_path, train)
+    assert pairs(made, train) == [("de & title", "en & title"), ("de one", "en one"), ("de two", "en two")]
+    assert {line.split("\t")[0] for line in read_lines(made)} == {"talk 1"}
     test = Data(**origin, member={code: [f"de-en/IWSLT14.TED.{part}.de-en.{code}.xml" for part in ("dev", "tst")] for code in ("de", "en")})
-    sides = [pair[0] for pair in pairs(acquired(tmp_path, test), test)]
-    assert sides == ["dev de & 1", "dev de 2", "tst de & 1", "tst de 2"]
+    made = acquired(tmp_path, test)
+    assert [pair[0] for pair in pairs(made, test)] == ["dev de & 1", "dev de 2", "tst de & 1", "tst de 2"]
+    # both files call their document 1
+    assert [line.split("\t")[0] for line in read_lines(made)] == ["1 1", "1 1", "2 1", "2 1"]
 
 
 def test_two_files_become_parallel_text_and_must_be_of_one_length(server, tmp_path):

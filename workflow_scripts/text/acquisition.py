@@ -36,11 +36,11 @@ from workflow_scripts.text.fetching import (
     is_offline,
     way_out,
 )
-from workflow_scripts.text.files import kind_of, packing, write_lines
+from workflow_scripts.text.files import in_step, kind_of, packing, write_lines
 from workflow_scripts.text.help_pages import debian_package, index_path, index_url, paragraphs_of
 from workflow_scripts.text.hub import HuggingFace, download_command, download_dataset
-from workflow_scripts.text.parallel import Pair, Source, needs_columns, read_pairs
-from workflow_scripts.text.sides import is_tagged, plain_sentences
+from workflow_scripts.text.parallel import Pair, Source, block_of, clean_text, needs_columns, read_pairs
+from workflow_scripts.text.sides import Sentence, is_tagged, plain_sentences, sentences_of
 
 
 @dataclass
@@ -233,7 +233,7 @@ def _from_url(settings: Data, output: Path) -> dict[str, Any]:
         packed = wanted or is_archive(path.name)  # the address of a download need not end like an archive's name
         files[side] = [member for name in names for member in extract(path, name, output.parent / "members" / side)] if packed else [path]
     if settings.languages:
-        _write_pairs(output, _parallel(files, settings, output.parent, passed))
+        _write_pairs(output, _parallel(files, settings, passed))
     elif len(files[""]) == 1 and not is_tagged(files[""][0]) and packing(files[""][0]) == packing(output):
         shutil.copyfile(files[""][0], output)
     else:
@@ -247,17 +247,14 @@ def _by_side(setting: Any) -> dict[str, Any]:
     return setting if isinstance(setting, dict) else {"": setting}
 
 
-def _parallel(files: dict[str, list[Path]], settings: Data, folder: Path, passed: Counter[str]) -> Iterator[Pair]:
+def _parallel(files: dict[str, list[Path]], settings: Data, passed: Counter[str]) -> Iterator[Pair]:
     """The pairs of files with both languages, one after the other, or of two files with one language each.
 
     Lines without a document are blocks of lines, numbered anew in each file; so the number of the file tells them apart.
     """
     languages = _both(settings)
     if "" not in files:
-        sides = {code: str(folder / f"{code}.txt") for code in languages}
-        for code, side in sides.items():
-            write_lines(Path(side), itertools.chain.from_iterable(map(plain_sentences, files[code])))
-        yield from read_pairs(Source(files=sides), languages)
+        yield from _of_two_sides(files, languages)
         return
     usual: dict[str, int | str] = dict(zip(languages, (1, 2), strict=True))
     several = len(files[""]) > 1
@@ -265,6 +262,18 @@ def _parallel(files: dict[str, list[Path]], settings: Data, folder: Path, passed
         columns = settings.columns or (usual if needs_columns(str(path)) else {})
         for pair in read_pairs(Source(file=str(path), columns=columns), languages, passed=passed):
             yield pair._replace(document=f"{number} {pair.document}") if several and "document" not in columns else pair
+
+
+def _of_two_sides(files: dict[str, list[Path]], languages: tuple[str, str]) -> Iterator[Pair]:
+    """The pairs of files with one language each, and the documents of the first side. Each side's files are read one after the other."""
+
+    def of_side(code: str) -> Iterator[Sentence]:
+        for number, path in enumerate(files[code], 1):
+            for document, text in sentences_of(path):
+                yield f"{number} {document}" if document and len(files[code]) > 1 else document, text
+
+    for number, (document, a), (_, b) in in_step(*languages, of_side):
+        yield Pair(block_of(number) if document is None else document, clean_text(a), clean_text(b), number)
 
 
 def _from_mtdata(settings: Data, output: Path, environment: Path | None) -> dict[str, Any]:

@@ -152,6 +152,7 @@ _BYTES = 1 << 16
 
 
 T = TypeVar("T")
+Side = TypeVar("Side", Path, str)
 
 
 def lockstep(path_a: Path, path_b: Path) -> Iterator[tuple[int, str, str]]:
@@ -159,11 +160,14 @@ def lockstep(path_a: Path, path_b: Path) -> Iterator[tuple[int, str, str]]:
     return in_step(path_a, path_b, read_lines)
 
 
-def in_step(path_a: Path, path_b: Path, read: Callable[[Path], Iterable[T]]) -> Iterator[tuple[int, T, T]]:
-    """What `read` yields of two parallel files, each pair with its number. Raises `InputError` where one file ends first."""
-    for number, (a, b) in enumerate(itertools.zip_longest(read(path_a), read(path_b)), 1):
+def in_step(side_a: Side, side_b: Side, read: Callable[[Side], Iterable[T]]) -> Iterator[tuple[int, T, T]]:
+    """What `read` yields of two parallel files, or of all files of two languages, each pair with its number.
+
+    Raises `InputError` where one side ends first.
+    """
+    for number, (a, b) in enumerate(itertools.zip_longest(read(side_a), read(side_b)), 1):
         if a is None or b is None:
-            short, long = (path_a, path_b) if a is None else (path_b, path_a)
+            short, long = (side_a, side_b) if a is None else (side_b, side_a)
             raise InputError(
                 f"{short} ends after line {number - 1}, {long} goes on at line {number}: the two sides are not aligned; "
                 "both files need the same number of lines"
