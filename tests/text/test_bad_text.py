@@ -186,6 +186,21 @@ def test_the_columns_of_parallel_text_may_be_named_by_a_header(tmp_path):
         list(read_pairs(replace(source, columns={"de": "deutsch", "en": "english"}), ("de", "en")))
 
 
+def test_a_name_of_digits_is_a_name_and_a_name_that_stands_twice_is_refused(tmp_path):
+    (path := tmp_path / "x.tsv").write_text("0\t1\t2\nid7\tA house.\tEin Haus.\n")
+    source = Source(file=str(path), columns={"de": "2", "en": "1"}, header=True)
+    for columns in {"de": "2", "en": "1"}, {"de": 3, "en": 2}, {"de": "3", "en": "1"}:
+        (pair,) = read_pairs(replace(source, columns=columns), ("de", "en"))
+        assert (pair.a, pair.b) == ("Ein Haus.", "A house.")
+    with pytest.raises(
+        InputError, match=r'there is no column 0 for \'de\'; the header has 0, 1, 2; for the name write "0", with quotation'
+    ):
+        list(read_pairs(replace(source, columns={"de": 0, "en": 1}), ("de", "en")))
+    path.write_text("de\ten\tde\nEin Haus.\tA house.\tEin Baum.\n")
+    with pytest.raises(InputError, match=r"columns 1 and 3 are both called 'de', so 'de' may be either; give the number of one of them"):
+        list(read_pairs(replace(source, columns={"de": "de", "en": "en"}), ("de", "en")))
+
+
 NUMBERED = [(1, "Ein Haus.", "A house."), (2, "Ein Baum.", "A tree.")]
 
 

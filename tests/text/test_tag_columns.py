@@ -74,6 +74,7 @@ def test_a_numbered_file_has_ranges_that_are_no_words_and_numbers_that_stand_onc
         ("# a comment\nner token\nB-PER Anna\nO lacht\n\nB-LOC Linz\n", {"word": "token", "tag": "NER"}, {"header": True}),
         ("token\tner\nAnna\tB-PER\nlacht\tO\n\nLinz\tB-LOC\n", {}, {"header": True}),
         ("id\ttoken\tner\n1\tAnna\tB-PER\n2\tlacht\tO\n\n1\tLinz\tB-LOC\n", {"word": "token", "tag": "ner"}, {"header": True}),
+        ("0\t1\t2\nx\tAnna\tB-PER\nx\tlacht\tO\n\nx\tLinz\tB-LOC\n", {"word": "1", "tag": "2"}, {"header": True}),
         ("# global.columns = FORM NER\nAnna\tB-PER\nlacht\tO\n\nLinz\tB-LOC\n", {"tag": "NER"}, {}),
         ("# global.columns = ID NER FORM\n1\tB-PER\tAnna\n2\tO\tlacht\n\n1\tB-LOC\tLinz\n", {"word": "form", "tag": "ner"}, {}),
     ],
@@ -131,6 +132,12 @@ def test_advice_reads_the_file_right(tmp_path, text, advice, words):
         ),
         ("x", "token ner\nAnna B-PER\n", {"tag": "ner"}, r"columns\.tag is 'ner', but .*; the first line has it: set `header: true`"),
         ("x.conllu", MISC, {"tag": "NER"}, r"there is no column 'NER' for columns\.tag; the file has ID, FORM, LEMMA, UPOS"),
+        (
+            "x.conllup",
+            "# global.columns = FORM NER NER\nAnna\tO\tO\n",
+            {"tag": "NER"},
+            r"columns 2 and 3 are both called 'NER', so 'tag' may",
+        ),
         ("x.conllu", MISC, {"tag": 1, "word": 1}, r"word and tag are both read from column 1; say where"),
         (
             "x",

@@ -283,16 +283,26 @@ def json_rows(path: Path, take: Callable[[Any], T], wanted: object, normalise: b
 
 
 def _place_of(column: Column, cells: Sequence[str], header: bool, path: Path, what: str) -> int:
-    """The place, from 0, of the column that `what` is read from: its number, from 1, or its name among `cells`, those of the header.
+    """The place, from 0, of the column that `what` is read from: its name among `cells`, those of the header, or its number, from 1.
 
-    Raises `InputError` where there is none.
+    A text of digits is a name where the header has it, else a number. Raises `InputError` where there is no such column, or several.
     """
-    names = {name: place for place, name in enumerate(cells)} if header else {}
-    place = int(column) - 1 if str(column).isdigit() else names.get(str(column), -1)
+    named = places_named(column, cells, path, what) if header else []
+    place = named[0] if named else int(column) - 1 if str(column).isdecimal() else -1
     if place < 0:
         known = f"the header has {', '.join(cells)}" if header else "without `header: true` columns are numbers from 1"
-        raise InputError(f"{path}, line 1: there is no column {column!r} for {what!r}; {known}{what_else(path)}")
+        quoted = f'; for the name write "{column}", with quotation marks' if header and str(column) in cells else ""
+        raise InputError(f"{path}, line 1: there is no column {column!r} for {what!r}; {known}{quoted}{what_else(path)}")
     return place
+
+
+def places_named(column: Column, names: Sequence[str], path: Path, what: str) -> list[int]:
+    """The place, from 0, of the column of this name, or nothing; a number is no name. Raises `InputError` where several have the name."""
+    places = [place for place, name in enumerate(names) if name == column]
+    if len(places) > 1:
+        numbers = " and ".join(str(place + 1) for place in places)
+        raise InputError(f"{path}: columns {numbers} are both called {column!r}, so {what!r} may be either; give the number of one of them")
+    return places
 
 
 def what_else(path: Path) -> str:

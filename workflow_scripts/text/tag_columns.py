@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from workflow_scripts.stage import InputError
-from workflow_scripts.text.files import kind_of, read_lines
+from workflow_scripts.text.files import kind_of, places_named, read_lines
 
 DOCUMENT_START = "-DOCSTART-"
 """What stands in the place of a word where a document begins, in the files of CoNLL-2003."""
@@ -126,15 +126,15 @@ def _cells_of_blanks(line: str) -> list[str]:
 
 
 def _place(path: Path, what: str, column: int | str, names: list[str], first: str, cells: Cells) -> tuple[int, str]:
-    """The number of a column, from 1, and the feature in it that is asked for."""
-    if str(column).isdigit() and int(column):
-        return int(column), ""
+    """The number of a column, from 1, and the feature in it that is asked for. A text of digits is a name where there is such a name."""
+    if isinstance(column, int) and column > 0:
+        return column, ""
     name, _, feature = str(column).partition(".")
+    folded = [known.casefold() for known in names]
     for wanted, inside in (str(column), ""), (name, feature):
-        folded = [known.casefold() for known in names]
-        if wanted.casefold() in folded:
-            return folded.index(wanted.casefold()) + 1, inside
-        if inside and wanted.isdigit() and int(wanted):
+        if places := places_named(wanted, names, path, what) or places_named(wanted.casefold(), folded, path, what):
+            return places[0] + 1, inside
+        if wanted.isdecimal() and int(wanted):
             return int(wanted), inside
     if names:
         raise InputError(f"{path}: there is no column {column!r} for columns.{what}; the file has {', '.join(names)}")
