@@ -87,4 +87,7 @@ def test_the_page_says_that_models_were_pretrained_once(tmp_path):
     pretrained = {"kind": "small", "small": {"text": {"de": "x.de", "en": "x.en"}}}
     page, _ = report(tmp_path / "results", tmp_path, configuration(pretrained))
     text = unescape(page)
-    assert "Each model was pretrained once, so nothing is known about how the differences vary" in text and "With one training seed" not in text
+    assert (
+        "Each model was pretrained once, so nothing is known about how the differences vary" in text
+        and "With one training seed" not in text
+    )
