@@ -83,6 +83,18 @@ def test_pieces_are_guessed_and_paid_for_in_portions(batch, entries, monkeypatch
     assert torch.allclose(*of, rtol=0, atol=1e-12)
 
 
+@pytest.mark.parametrize("alignment", [1, 64])
+def test_smoothing_gives_no_mass_to_pieces_that_only_fill_the_layer_up(batch, alignment, monkeypatch):
+    monkeypatch.setattr(products, "_alignment", lambda device: alignment)
+    states, weight, bias, *_ = batch
+    flat, labels = states.flatten(0, 1), torch.arange(36) % VOCABULARY
+    whole = F.cross_entropy(F.linear(flat, weight, bias), labels, reduction="none", label_smoothing=0.1)
+    few = piece_losses(flat, weight, bias, labels, 0.1)
+    assert torch.allclose(few, whole, rtol=0, atol=1e-12)
+    of = [torch.autograd.grad(loss.sum(), states, retain_graph=True)[0] for loss in (whole, few)]
+    assert torch.allclose(*of, rtol=0, atol=1e-12)
+
+
 def test_a_frozen_output_layer_in_half_precision_gives_what_a_trained_one_does(batch, monkeypatch):
     states, weight, bias, labels, *_ = batch
     states, weight, bias = (tensor.detach().float() for tensor in (states, weight, bias))

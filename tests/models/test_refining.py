@@ -4,7 +4,7 @@ import pytest
 import torch
 from tiny_models import small_encoder
 
-from workflow_scripts.models import refining
+from workflow_scripts.models import products, refining
 from workflow_scripts.models.ctc import collapse
 from workflow_scripts.models.networks import load_network
 from workflow_scripts.models.prompt_files import make_generator
@@ -113,7 +113,9 @@ def test_the_denoiser_learns_from_its_own_drafts_as_well(folder, monkeypatch):
     assert len(costs) == 3 and found["denoising"].item() == pytest.approx(sum(costs) / 3, rel=1e-5)
 
 
-def test_mask_predict_smooths_its_labels_in_training_alone(folder):
+@pytest.mark.parametrize("alignment", [1, 64])
+def test_mask_predict_smooths_its_labels_in_training_alone(folder, alignment, monkeypatch):
+    monkeypatch.setattr(products, "_alignment", lambda device: alignment)
     source, targets = torch.tensor([SOURCES[0]]), torch.tensor([[20, 31, 42, 53]])
     found = {}
     for smoothing in (0.0, 0.5):

@@ -178,10 +178,13 @@ def piece_losses(
     `smoothing` is the mass that is spread over all pieces. As in `emissions`, positions go through the output layer some at a time.
     """
 
-    def portion(some: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        return F.cross_entropy(_scores(some, weight, bias), labels, reduction="none", label_smoothing=smoothing)
-
+    vocabulary = len(weight)
     weight, bias = cast_layer(weight, bias)
+
+    def portion(some: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        # smoothing would give mass to pieces that only fill the layer up, at an infinite loss
+        return F.cross_entropy(_scores(some, weight, bias)[:, :vocabulary], labels, reduction="none", label_smoothing=smoothing)
+
     at_a_time = max(1, _ENTRIES // len(weight))
     again = len(states) > at_a_time and torch.is_grad_enabled()
     parts = zip(states.split(at_a_time), pieces.split(at_a_time), strict=True)
