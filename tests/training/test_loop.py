@@ -2,6 +2,7 @@
 
 import json
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -15,7 +16,7 @@ from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.noise.masking import Masking
 from workflow_scripts.stage import read_json
 from workflow_scripts.text.files import write_lines
-from workflow_scripts.training.callbacks import Watch
+from workflow_scripts.training.callbacks import Diverged, Watch
 from workflow_scripts.training.dropout import quick_dropout
 from workflow_scripts.training.loop import batch_maker, load_model, network_reads, pick_loss, train
 from workflow_scripts.training.loss import gives_states
@@ -153,6 +154,17 @@ def test_the_log_of_an_attempt_goes_on_where_its_checkpoint_was(tmp_path):
     watch = Watch(tmp_path, SETTINGS, SimpleNamespace())
     state.log_history = state.log_history[:1]  # that of a checkpoint after the first update
     assert logged(2) == [1, 2]
+
+
+@pytest.mark.parametrize(("first", "diverges"), [(151.9, 228.0), (4.0, 13.6)])
+def test_a_loss_has_diverged_that_is_far_above_guessing_and_above_the_first(tmp_path, first, diverges):
+    watch = Watch(tmp_path, SETTINGS, SimpleNamespace(), guess=9.0)
+    state, args = SimpleNamespace(log_history=[], global_step=0), SimpleNamespace(warmup_steps=0)
+    for loss in (first, 0.99 * diverges, diverges):
+        state.global_step += 1
+        state.log_history.append({"loss": loss})
+        with pytest.raises(Diverged, match="guessing costs 9 at most") if loss == diverges else nullcontext():
+            watch.on_log(args, state, None, {"loss": loss})
 
 
 def test_a_history_is_complete_in_the_log(tmp_path):

@@ -31,8 +31,8 @@ class Watch(TrainerCallback):
     """Ends a phase before its last update if its time or its patience is over, or if training has diverged."""
 
     def __init__(self, folder: Path, settings: Training, deadline: Deadline, guess: float = math.inf, by: str = "eval_loss"):
-        """After the warm-up, a loss far above that of a model that guesses, `guess`, counts as diverged. Looks at the dev set are judged
-        `by` this number."""
+        """After the warm-up, a loss far above that of a model that guesses, `guess`, and above the first one, counts as diverged. Looks at
+        the dev set are judged `by` this number."""
         self.folder, self.settings, self.deadline, self.guess, self.by = folder, settings, deadline, guess, by
         self.stopped, self.group = "", None
         self.trainer: Any  # which calls this
@@ -85,10 +85,13 @@ class Watch(TrainerCallback):
 
     def on_log(self, args, state, control, logs=None, **kwargs):  # noqa: D102
         rate = next((entry["learning_rate"] for entry in reversed(state.log_history) if "learning_rate" in entry), 0.0)
+        # random weights of some families cost far more than guessing, and learn all the same
+        first = next((entry["loss"] for entry in state.log_history if "loss" in entry), 0.0)
+        limit = 1.5 * max(self.guess, first)
         guessing = f"; guessing costs {self.guess:.3g} at most" if math.isfinite(self.guess) else ""
         for name in ("loss", "eval_loss", LOSS_ONLY):
             value = (logs or {}).get(name, 0.0)
-            lost = state.global_step > args.warmup_steps and value > 1.5 * self.guess
+            lost = state.global_step > args.warmup_steps and value > limit
             if lost or not math.isfinite(value):
                 raise Diverged(
                     state.log_history,
