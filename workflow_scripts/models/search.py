@@ -43,12 +43,14 @@ def beam_search(
     min_length: int = 0,
     tokens: int = 4_096,
     length_penalty: float = 1.0,
+    expected: Sequence[int] = (),
 ) -> list[list[Hypothesis]]:
     """The `n_best` translations of each encoded row, or behind each prompt of a decoder, best first, by Hugging Face's `generate`.
 
     As many rows are translated at a time as fit into `tokens`, padding included.
     Without `max_length` a translation may have 1.2 times the pieces of the longest source of its batch (of a decoder: with its prompt), and
-    ten more: a model that has learnt little never ends a sentence. A beam of one gives no scores (NaN).
+    ten more: a model that has learnt little never ends a sentence. Where it is known how many pieces are `expected` for each row, it may
+    have ten more than the most of its batch in any case. A beam of one gives no scores (NaN).
     """
     network.eval()
     positions = longest_output(network.config)
@@ -58,6 +60,7 @@ def beam_search(
     # processes that have a part of the weights each put them together as often as the slowest needs them
     together = {"synced_gpus": True} if getattr(network, "is_spread", False) else {}
     for chosen, batch in padded_batches(rows, tokens, codec, network.device):
+        usual = max(int(1.2 * batch["input_ids"].shape[1]), *(expected[i] for i in chosen if expected), 0) + 10
         with without_penalties_of_its_own(network):
             output = translate(
                 **batch,
@@ -66,7 +69,7 @@ def beam_search(
                 early_stopping=beam_size > 1,
                 num_return_sequences=n_best,
                 min_new_tokens=min_length,
-                max_new_tokens=min(max_length or int(1.2 * batch["input_ids"].shape[1]) + 10, positions),
+                max_new_tokens=min(max_length or usual, positions),
                 length_penalty=length_penalty,
                 do_sample=False,
                 return_dict_in_generate=True,

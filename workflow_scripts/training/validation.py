@@ -65,9 +65,9 @@ def dev_score(network: PreTrainedModel, codec: Codec, dev: Dev, settings: Traini
     """BLEU or ROUGE-L of greedy translations of the first dev sentences; None if the metric's library or tokeniser is missing."""
     chosen = dev.rows[: settings.bleu_sentences]
     sources = [prompt_of(row) if codec.form.causal else row[0] for row in chosen]
-    longest = {}
-    if codec.documents or codec.form.causal:  # a summary is far shorter than its document, and an answer than a prompt with examples
-        longest = {"max_length": max(sum(label != -100 for label in labels) for _, labels in chosen) + 10}
+    pieces = [sum(label != -100 for label in labels) for _, labels in chosen]
+    # a summary is far shorter than its document, and an answer than a prompt with examples; other targets may be longer than their source
+    longest: dict[str, Any] = {"max_length": max(pieces) + 10} if codec.documents or codec.form.causal else {"expected": pieces}
 
     def greedy(sources: list[Sequence[int]], tokens: int) -> list[str]:
         return generate(network, codec, sources, dev.language, beam_size=1, tokens=tokens, **longest)
