@@ -147,6 +147,23 @@ def test_xliff_2_is_read(tmp_path):
         read(tmp_path / "x.xlf", ("en", "de"))
 
 
+@pytest.mark.parametrize(
+    "between, read_as",
+    [
+        *((f"<ph x='1'>{markup}</ph>", " ") for markup in ("&lt;br/&gt;", "&lt;BR /&gt;", "\\n", "&#10;", "&lt;w:br/&gt;")),
+        *(
+            (f"<{tag} id='1' {kind}/>", " ")
+            for tag, kind in (("x", "ctype='lb'"), ("ph", "type='fmt' subType='xlf:lb'"), ("ph", "type='lb'"))
+        ),
+        *((f"<ph x='1'>{markup}</ph>", "") for markup in ("&lt;b&gt;", "%s", "&lt;brand/&gt;", "")),
+        ("<x id='1' ctype='x-bold'/>", ""),
+    ],
+)
+def test_a_line_break_inside_a_segment_is_a_blank(tmp_path, between, read_as):
+    path = memory(tmp_path / "m.tmx", {"en": f"One.{between}Two.", "de": f"Eins.{between} Zwei."})
+    assert read(path, ("en", "de"))[0] == [(f"One.{read_as}Two.", "Eins. Zwei.")]
+
+
 @pytest.mark.parametrize("order", [(0, 1), (1, 0)])
 def test_a_file_without_a_language_has_not_that_of_the_file_before(tmp_path, order):
     text = "<body><trans-unit><source>One</source><target>{}</target></trans-unit></body></file>"

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
+import regex
+
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.language_codes import is_other_script, matching, of_language
 from workflow_scripts.text.xml_elements import elements
@@ -139,19 +141,29 @@ def _tmx_units(units: Iterable[Element]) -> Iterator[Unit]:
 
 # what stands in these elements is markup of the document that was translated
 _MARKUP = ("bpt", "ept", "it", "ph", "ut")
+_LINE_BREAK = regex.compile(r"\s*(?:</?(?:\w+:)?(?:br\d*|line-break)\b[^<>]*>|\\r|\\n|\n)+\s*", regex.IGNORECASE)
+"""Markup that ends a line, in HTML, in the files of word processors, in programs and as it is."""
 
 
 def _text(element: Element | None) -> str:
-    """The text of a segment without the markup in it, with single blanks."""
+    """The text of a segment without the markup in it, with single blanks, also for line breaks."""
     return "" if element is None else " ".join("".join(_parts(element)).split())
 
 
 def _parts(element: Element) -> Iterator[str]:
     yield element.text or ""
     for part in element:
+        if _is_line_break(part):
+            yield " "
         if part.tag not in _MARKUP:
             yield from _parts(part)
         yield part.tail or ""
+
+
+def _is_line_break(part: Element) -> bool:
+    """Whether an element inside a segment stands for the end of a line, by its kind in XLIFF 1.2, TMX or XLIFF 2, or by its markup."""
+    kinds = {part.get("ctype"), part.get("type"), part.get("subType")}
+    return bool(kinds & {"lb", "xlf:lb"}) or (part.tag in _MARKUP and bool(_LINE_BREAK.fullmatch("".join(part.itertext()))))
 
 
 _UNTRANSLATED = {"new", "needs-translation", "initial"}
