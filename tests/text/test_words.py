@@ -3,7 +3,11 @@
 import gzip
 import itertools
 import lzma
+import marshal
+import os
 import random
+import subprocess
+import sys
 import unicodedata
 
 import numpy as np
@@ -97,6 +101,13 @@ def test_spans_point_at_their_words(code):
     spans = words(line, code)
     assert spans == sorted(spans) and all(line[s:e].strip() == line[s:e] != "" for s, e in spans)
     assert all(end <= start for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
+
+
+def test_chinese_words_do_not_depend_on_what_others_left_in_the_folder_for_temporary_files(tmp_path):
+    (tmp_path / "jieba.cache").write_bytes(marshal.dumps(({"今": 0, "今天": 0, "今天很": 0, "今天很好": 9}, 9)))
+    ask = "from workflow_scripts.text.words import segment; print(ascii(segment(['今天很好'], 'zh')))"
+    done = subprocess.run([sys.executable, "-c", ask], env={**os.environ, "TMPDIR": str(tmp_path)}, capture_output=True, text=True)
+    assert done.stdout.strip() == ascii(["今天 很 好"]), done.stderr
 
 
 @pytest.mark.parametrize(

@@ -99,8 +99,11 @@ def segmenter(code: str) -> Callable[[str], list[Span]] | None:
     if kind == "jieba":
         import jieba
 
-        jieba.setLogLevel("ERROR")
-        return lambda line: _only_words(line, ((s, e) for _, s, e in jieba.tokenize(line)))
+        tokenizer = jieba.Tokenizer()
+        # it would read any jieba.cache in the folder for temporary files, whoever wrote it, and is no faster for it
+        tokenizer.FREQ, tokenizer.total = tokenizer.gen_pfdict(tokenizer.get_dict_file())
+        tokenizer.initialized = True
+        return lambda line: _only_words(line, ((s, e) for _, s, e in tokenizer.tokenize(line)))
     if kind == "mecab":
         import ipadic
         import MeCab
