@@ -71,6 +71,12 @@ def test_other_encodings_are_read(tmp_path, encoding):
     assert segments(tmp_path / "x.tmx", content)[0] == ["Größe"]
 
 
+@pytest.mark.parametrize("name", ["UTF-16", "utf-16le", "UTF-32"])
+def test_a_file_in_utf_8_that_still_says_utf_16_is_read(tmp_path, name):
+    content = f'<?xml version="1.0" encoding="{name}"?>\n<x><seg>Größe</seg></x>'
+    assert segments(tmp_path / "x.tmx", content)[0] == ["Größe"]
+
+
 @pytest.mark.parametrize(
     "content, said",
     [

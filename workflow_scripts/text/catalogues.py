@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.stage import InputError
-from workflow_scripts.text.files import read_blocks
+from workflow_scripts.text.files import declared_encoding, read_blocks
 from workflow_scripts.text.language_codes import matching
 from workflow_scripts.text.memories import Unit
 from workflow_scripts.text.other_formats import refuse_others
@@ -103,6 +103,7 @@ def _text(path: Path) -> str:
     declared = _CHARSET.search(content[:10_000])
     encoding = declared[1].decode("ascii", "replace") if declared and declared[1] != b"CHARSET" else "utf-8"
     try:
+        encoding = declared_encoding(encoding)
         return content.decode(encoding).removeprefix("\ufeff")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1

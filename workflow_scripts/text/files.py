@@ -84,6 +84,18 @@ def _not_text(path: Path, number: int, raw: bytes, error: UnicodeDecodeError) ->
     return InputError(f"{message} latin1 -t utf-8")
 
 
+def declared_encoding(name: str) -> str:
+    """The encoding of a text that names it in ASCII: the one it names, or UTF-8 for UTF-16 and its like, which are not written so.
+
+    Programs that convert a text may leave the old name in it. Raises `LookupError` for a name that is none of a text's encoding.
+    """
+    try:
+        b" ".decode(name)
+    except UnicodeError:  # a single byte is no character
+        return "utf-8"
+    return name
+
+
 _UTF_16_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 

@@ -19,7 +19,7 @@ from xml.parsers import expat
 import regex
 
 from workflow_scripts.stage import InputError
-from workflow_scripts.text.files import read_blocks
+from workflow_scripts.text.files import declared_encoding, read_blocks
 from workflow_scripts.text.other_formats import refuse_others
 
 Place = tuple[Element, int]
@@ -197,7 +197,6 @@ def _encoding(path: Path, head: bytes) -> str:
     declared = _DECLARED.match(head)
     name = declared[1].decode() if declared else "utf-8"
     try:
-        b" ".decode(name)
+        return declared_encoding(name)
     except LookupError:
         raise InputError(f"{path}: its first line names the encoding {name!r}, which is unknown; convert the file to UTF-8") from None
-    return name
