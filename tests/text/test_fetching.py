@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 import zstandard
-from served import Server, acquired, sha256, tar
+from served import Handler, Server, acquired, sha256, tar
 
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text import fetching
 from workflow_scripts.text.acquisition import Data, suffix
+from workflow_scripts.text.fetching import Absent, size_of
 from workflow_scripts.text.files import read_lines
 
 pytestmark = pytest.mark.usefixtures("surroundings")
@@ -83,6 +84,15 @@ def test_a_download_that_always_breaks_off_is_an_error_and_the_next_run_goes_on(
     with pytest.raises(InputError, match="cannot be downloaded"):
         acquired(tmp_path, data)
     assert acquired(tmp_path, data).read_bytes() == content and server.requests[-1][1] == "bytes=210000-"
+
+
+@pytest.mark.parametrize("status", [403, 405, 501])
+def test_a_server_that_refuses_to_tell_the_size_alone_is_asked_for_the_file(server, status, monkeypatch):
+    monkeypatch.setattr(Handler, "do_HEAD", lambda handler: handler.send_error(status))
+    server.files["/x.tsv"] = b"a\tb\n"
+    assert size_of(f"{server.url}/x.tsv") == 4
+    with pytest.raises(Absent, match="the server says 404"):
+        size_of(f"{server.url}/y.tsv")
 
 
 def test_a_busy_server_is_asked_again_and_a_missing_file_is_not(server, tmp_path):

@@ -190,12 +190,15 @@ def _download_once(url: str, partial: Path) -> None:
 
 
 def size_of(url: str) -> int | None:
-    """Size of `url` in bytes; None if the server does not tell. Raises `Unreachable`."""
+    """Size of `url` in bytes, without downloading it; None if the server does not tell. Raises `Unreachable`."""
     if is_offline():
         raise Unreachable("offline, by CROSSGAP_OFFLINE")
+    headers = {"Accept-Encoding": "identity"}
     try:
-        answer = requests.head(url, headers={"Accept-Encoding": "identity"}, allow_redirects=True, timeout=5)
-        answer.raise_for_status()
+        answer = requests.head(url, headers=headers, allow_redirects=True, timeout=5)
+        if not answer.ok:  # some servers have the file, and refuse this kind of question
+            with requests.get(url, headers=headers, stream=True, timeout=5) as answer:
+                answer.raise_for_status()
     except requests.HTTPError as error:
         raise _refused(error) from None
     except requests.RequestException as error:
