@@ -244,6 +244,18 @@ def test_a_text_without_a_second_is_no_pair(tmp_path):
         list(rows_of_pairs(tmp_path / "text.en"))
 
 
+def test_a_break_inside_a_text_of_a_pair_is_a_blank(tmp_path):
+    struck = ["The new document <s>is</s> open.", "</s>", "Save the file."]
+    write_table(tmp_path / "text.en", [Example("same", struck[0], struck[2]), Example("same", struck[1], struck[2])])
+    rows = ["The new document <s>is open. </s> Save the file.", " </s> Save the file."]
+    assert list(rows_of_pairs(tmp_path / "text.en")) == rows
+    (tmp_path / "en-de").write_text("file\tdatei\t1\t1.0\n")
+    texts = tmp_path / "text.en", tmp_path / "text.en"
+    one_sided(*texts, tmp_path / "out", lexicons=(tmp_path / "en-de",), language="en", into=("de",), pairs=True)
+    written = files.read_lines(tmp_path / "out/round0.en.tsv.zst")
+    assert [line.partition("\t")[2] for line in written] == rows
+
+
 def test_controls_hit_the_same_words_of_one_side(tmp_path):
     switched, masked, scrambled = (one_side(tmp_path, kind)[0] for kind in ("codeswitch", "mask", "random"))
     for (a, original), (b, _), (c, _) in zip(switched, masked, scrambled, strict=True):

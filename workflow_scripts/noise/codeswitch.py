@@ -32,6 +32,7 @@ from workflow_scripts.number_types import Limits, Positive
 from workflow_scripts.stage import InputError, own_settings, run, write_json
 from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.parallel import clean_text
 from workflow_scripts.text.spelling import read_vocabulary
 from workflow_scripts.text.targets import without_marks
 from workflow_scripts.text.words import BREAK, count_words
@@ -279,12 +280,15 @@ def write_words(source: Path, files: dict[int, Path], total: Counter[str], *, no
 
 
 def rows_of_pairs(examples: Path) -> Iterator[str]:
-    """The pairs of texts of a table of examples, each once, as lines with `</s>` between the two. Raises `InputError` for a single text."""
+    """The pairs of texts of a table of examples, each once, as lines with `</s>` between the two; one inside a text becomes a blank.
+
+    Raises `InputError` for a single text.
+    """
     rows: dict[str, None] = {}
     for example in read_table(examples):
         if not example.pair:
             raise InputError(f"{examples}, line {example.line}: has no second text; `restore: pairs` is for pairs of texts")
-        rows[f" {BREAK} ".join(without_marks(text) for text in example.texts)] = None
+        rows[f" {BREAK} ".join(clean_text(without_marks(text).replace(BREAK, " ")) for text in example.texts)] = None
     yield from rows
 
 
