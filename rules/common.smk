@@ -5,6 +5,7 @@ What a job reads, and its flags, is decided in the modules of `run/` that `run/j
 
 import gc
 import hashlib
+import json
 import os
 import shlex
 import sys
@@ -66,10 +67,11 @@ finally:
 
 # Rules call `python -m workflow_scripts.<room>.<stage>` from whatever working directory; each stage loads the plugins.
 TRUSTED = any(backbone.trust_remote_code for backbone in CONFIG.backbones.values())
-PLUGINS = os.pathsep.join(os.path.abspath(name) if name.endswith(".py") else name for name in CONFIG.plugins)
+PLUGINS = [os.path.abspath(name) if name.endswith(".py") else name for name in CONFIG.plugins]
+BROUGHT = shlex.quote(json.dumps(PLUGINS)).replace("{", "{{").replace("}", "}}")  # Snakemake fills in what stands in braces
 shell.prefix(
     f'export PYTHONPATH="{ROOT}:${{{{PYTHONPATH:-}}}}" TOKENIZERS_PARALLELISM=false '
-    f"{f'{plugins.VARIABLE}={shlex.quote(PLUGINS)}' if PLUGINS else ''}{f' {foreign_code.VARIABLE}=1' if TRUSTED else ''}; "
+    f"{f'{plugins.VARIABLE}={BROUGHT}' if PLUGINS else ''}{f' {foreign_code.VARIABLE}=1' if TRUSTED else ''}; "
 )
 
 

@@ -1,5 +1,6 @@
 rule scores:
     input:
+        unpack(of(arms.metric_plugins)),
         hypotheses="results/runs/{experiment}/{arm}/seed{seed}/{testset}.hyp",
         references=of(arms.test_text, 1),
         source=of(arms.test_text, 0),

@@ -1,5 +1,6 @@
 rule significance:
     input:
+        unpack(of(arms.metric_plugins)),
         systems=of(arms.of_arms, "{testset}.hyp"),
         references=of(arms.test_text, 1),
     output:
@@ -28,6 +29,7 @@ rule significance:
 
 rule significance_over_seeds:
     input:
+        unpack(of(arms.metric_plugins)),
         systems=of(arms.of_runs, "{testset}.hyp"),
         comet=of(arms.comet_scores),
         references=of(arms.test_text, 1),

@@ -1,5 +1,6 @@
 """Plugins: names, plugins that are wrong in every way that a file can be, and where they are looked for."""
 
+import json
 import subprocess
 import sys
 
@@ -185,14 +186,32 @@ def test_a_module_a_package_and_an_entry_point(tmp_path):
     written(tmp_path / "plain_module.py", name="plain")
     written(tmp_path / "some_package/__init__.py", "from some_package import other\n")
     other = written(tmp_path / "some_package/other.py", name="packed")
+    deep = [written(tmp_path / f"deep_package/{name}.py", "") for name in ("__init__", "helpers")]
+    deep += [written(tmp_path / "deep_package/bridges/__init__.py", ""), written(tmp_path / "deep_package/bridges/mine.py", name="deep")]
+    written(tmp_path / "a.file.py", name="dotted")
     written(tmp_path / "pointed_at.py", name="pointed")
     written(tmp_path / "shuffle-1.dist-info/entry_points.txt", "[crossgap.plugins]\nshuffle = pointed_at\n")
     written(tmp_path / "shuffle-1.dist-info/METADATA", "Metadata-Version: 2.1\nName: shuffle\nVersion: 1\n")
     for _ in range(2):  # again, after all was forgotten
-        plugins.load(["plain_module", "some_package", "shuffle"])
+        plugins.load(["plain_module", "some_package", "shuffle", "deep_package.bridges.mine", str(tmp_path / "a.file.py")])
         assert {"plain", "packed", "pointed"} <= {*registry.entries("noise")}
         assert plugins.files_of(registry.entry("noise", "packed")) == [str(tmp_path / "some_package/__init__.py"), other]
+        # what is nearer may import what is further up
+        assert {*plugins.files_of(registry.entry("noise", "deep"))} == {*deep}
+        for name, file in (("plain", "plain_module.py"), ("pointed", "pointed_at.py"), ("dotted", "a.file.py")):
+            assert plugins.files_of(registry.entry("noise", name)) == [str(tmp_path / file)]
         plugins.forget()
+
+
+def test_jobs_are_told_their_plugins_by_the_environment(tmp_path, monkeypatch):
+    path = written(tmp_path / "12:00, {it's}/mine.py")
+    monkeypatch.setenv(plugins.VARIABLE, json.dumps([path]))
+    plugins.load_from_environment()
+    assert registry.entry("noise", "same").plugin == path
+    for wrong in (path, "3", "[3]"):
+        monkeypatch.setenv(plugins.VARIABLE, wrong)
+        with pytest.raises(InputError, match=r'CROSSGAP_PLUGINS: is a JSON list of names, like \["my_bridge.py"\], got '):
+            plugins.load_from_environment()
 
 
 def test_a_module_that_fails_says_its_line(tmp_path):

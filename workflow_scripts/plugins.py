@@ -9,6 +9,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import inspect
+import json
 import os
 import sys
 import traceback
@@ -25,7 +26,7 @@ GROUP = "crossgap.plugins"
 """The group of entry points by which an installed package offers plugins."""
 
 VARIABLE = "CROSSGAP_PLUGINS"
-"""The environment variable that names the plugins of a job, separated as in PATH."""
+"""The environment variable that names the plugins of a job, a JSON list: the name of a folder may have any character."""
 
 
 @dataclass(frozen=True)
@@ -85,8 +86,15 @@ def _is_file(name: str) -> bool:
 
 
 def load_from_environment() -> None:
-    """Load the plugins that the environment names, as rules do for their jobs."""
-    load(filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)))
+    """Load the plugins that the environment names, as rules do for their jobs. Raises `InputError` as `load`, or for what is no list."""
+    given = os.environ.get(VARIABLE) or "[]"
+    try:
+        names = json.loads(given)
+    except ValueError:
+        names = None
+    if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+        raise InputError(f'{VARIABLE}: is a JSON list of names, like ["my_bridge.py"], got {given!r}')
+    load(names)
 
 
 def _load_one(key: str, name: str) -> Plugin:
@@ -106,7 +114,7 @@ def _load_one(key: str, name: str) -> Plugin:
         registry.LOADING.pop()
     if not (own := _own(key)):
         raise InputError(f"plugin {name}: registers nothing; decorate a function of it, for example with crossgap.noise")
-    files = _files(module)
+    files = _files(module, key)
     heavy = tuple(library for library in HEAVY if library not in there and (lazily.is_loaded(library) or _asks_for(module, library)))
     return Plugin(name, files, own, heavy, _checksum(files))
 
@@ -157,9 +165,13 @@ def _called(path: str) -> str:
     return f"crossgap_plugin_{hashlib.sha256(path.encode()).hexdigest()[:8]}_{Path(path).stem}"
 
 
-def _files(module: ModuleType) -> tuple[Path, ...]:
+def _files(module: ModuleType, key: str) -> tuple[Path, ...]:
+    """The source of a plugin: its file, or that of the whole package that its module is in, of which it may import anything."""
     source = Path(module.__file__ or "")
-    return tuple(sorted(source.parent.rglob("*.py"))) if source.name == "__init__.py" else (source,)
+    within = "" if _is_file(key) else module.__package__ or ""
+    if not within and source.name != "__init__.py":
+        return (source,)
+    return tuple(sorted(source.parents[within.count(".")].rglob("*.py")))
 
 
 def _where(error: BaseException) -> str:

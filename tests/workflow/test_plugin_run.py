@@ -1,8 +1,10 @@
 """A stranger's bridge: plugins in a folder outside the repository, chains of phases, a whole tiny run with both."""
 
 import copy
+import re
 import shutil
 from html import unescape
+from pathlib import Path
 
 import pytest
 from test_workflow import ROOT, TINY, lay_out, planned, snakemake, write_config
@@ -156,6 +158,31 @@ def test_the_engine_of_a_plugin_decodes(folder):
     assert len(set(hypotheses)) > 1
 
 
+def test_jobs_are_made_of_the_plugins_that_they_use(tmp_path):
+    folder = lay_out_plugins(tmp_path)
+    said = snakemake(folder, *arguments(folder), "-n", "--forceall")
+    users = {name: set() for name in PLUGINS}
+    for rule, inputs in re.findall(r"^(?:local)?rule (\w+):\n    input: (.*)$", said, flags=re.M):
+        for name in {Path(each).name for each in inputs.split(", ")} & {*PLUGINS}:
+            users[name].add(rule)
+    assert users == {
+        "word_order.py": {"codeswitch"},
+        "off_target.py": {"scores", "significance", "significance_over_seeds"},
+        "dict_mlm.py": {"backbone"},
+        "intrinsic_dimension.py": {"layerwise"},
+        "minimum_bayes_risk.py": {"decoding"},
+        "mlongt5.py": {"backbone"},
+        "bitfit.py": {"pretext"},
+    }
+
+
+def test_jobs_load_a_plugin_from_a_folder_that_is_called_by_a_time(tmp_path):
+    (tmp_path / "2026-11-29T12:00, {it's}").mkdir()
+    folder = lay_out_plugins(tmp_path / "2026-11-29T12:00, {it's}")
+    snakemake(folder, *arguments(folder), "--cores", "1", "results/corpora/tiny.en-de/corpus.json")
+    assert len(read_json(folder / "results/corpora/tiny.en-de/corpus.json")["provenance"]["plugins"]) == len(PLUGINS)
+
+
 def test_what_a_plugin_says_counts_for_its_own_jobs_alone(folder):
     assert not planned(snakemake(folder, *arguments(folder), "-n"))
 
@@ -170,3 +197,5 @@ def test_what_a_plugin_says_counts_for_its_own_jobs_alone(folder):
     assert {"codeswitch", "pretext", "finetune", "decoding", "report"} <= jobs and not {"lexicon", "backbone", "corpus"} & jobs
     jobs = jobs_after("minimum_bayes_risk.py", "max(utility", "min(utility")
     assert {"decoding", "scores", "report"} <= jobs and not {"codeswitch", "pretext", "finetune", "lexicon", "backbone"} & jobs
+    jobs = jobs_after("off_target.py", "return", "return 1 +")
+    assert {"scores", "significance", "report"} <= jobs and not {"decoding", "finetune", "word_accuracy"} & jobs

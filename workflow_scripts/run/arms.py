@@ -157,10 +157,19 @@ def writing_plugin(job: Job) -> dict[str, list[str]]:
     return writing_plugins(job.plan.settings.decoding, job.plan.phases_of(job.arm))
 
 
+def metric_plugins(job: Job) -> dict[str, list[str]]:
+    """The files of the plugins that the experiment's metrics of text come from; what comes from none reads none."""
+    return plugin_inputs(*_text_metrics(job))
+
+
+def _text_metrics(job: Job) -> list[registry.Entry]:
+    return [registry.entry("metric", each) for each in job.plan.settings.scores.metrics]
+
+
 def speed_plugin(job: Job) -> dict[str, list[str]]:
-    """The files of the plugins that the measurement of speed uses: those of generators, and of engines that search with a beam."""
+    """The files of the plugins that the measurement of speed uses: of generators, of metrics, and of engines that search with a beam."""
     engines = [engine for engine in registry.entries("engine").values() if engine.ranks]
-    return plugin_inputs(*(phase.writes for _, phase in job.plan.phases if not phase.bridge), *engines)
+    return plugin_inputs(*(phase.writes for _, phase in job.plan.phases if not phase.bridge), *engines, *_text_metrics(job))
 
 
 def more_text(job: Job) -> dict[str, list[str]]:
