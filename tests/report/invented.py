@@ -179,6 +179,35 @@ def results(root, seeds=(1,), arms=ARMS, test="bootstrap", commit="abc123", hypo
     return root
 
 
+def generating():
+    """A configuration that asks questions, learnt in English and tested in English and in Chinese."""
+    source = {"file": "x.tsv", "columns": {"text": 1, "target": 2}}
+    tests = {"en": {**source, "file": "en.tsv"}, "zh": {**source, "file": "zh.tsv", "language": "zh"}}
+    text = {"unit": "target", "language": "en", "train": source, "dev": {"held_out": 0.1}, "test": tests}
+    return load(
+        {
+            "run": {"experiments": ["asking"], "arms": ["finetune", "again"], "seeds": [1]},
+            "corpora": {},
+            "lexicons": {},
+            "labelled": {"texts": text},
+            "backbones": {"small": {"kind": "hub", "model": "somebody/mbart"}},
+            "arms": {arm: [{"data": "task", "updates": 10}] for arm in ("finetune", "again")},
+            "experiments": {"asking": {"task": "questions", "corpus": "texts", "backbone": "small"}},
+        }
+    )
+
+
+def generated(root):
+    """What `generating` wrote in the folder of results `root`, and its references."""
+    texts = {"en": ["Which houses stand here?", "Who won in 1990?"], "zh": ["城里有什么房子？", "谁赢了？"]}
+    for testset, lines in texts.items():
+        for side in ("source", "target"):
+            put(root / f"labelled/texts/test/{testset}.{testset}-{testset}.{side}.{testset}", "".join(f"{line}\n" for line in lines))
+        for arm, written in (("finetune", lines), ("again", reversed(lines))):
+            put(root / f"runs/asking/{arm}/seed1/{testset}.hyp", "".join(f"{line}\n" for line in written))
+    return root
+
+
 def study_of(root, config):
     """The only experiment of a configuration, or the first of several."""
     return configured(root, Plans(config).experiments["demo"])

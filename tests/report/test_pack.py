@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 import test_labels
-from invented import configuration, put, results
+from invented import configuration, generated, generating, put, results
 
 from workflow_scripts import plugins
 from workflow_scripts.report import about, pack
 from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.run.config import dumped
-from workflow_scripts.stage import InputError
+from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks.plan import Plans
 
 
@@ -155,6 +155,17 @@ def test_scores_that_are_not_those_of_the_sentences_are_found(tmp_path, monkeypa
     pack.rebuild(tmp_path / "run.zip", tmp_path / "as-stored", stored=True)
     with pytest.raises(InputError, match=r"scores\.tsv: \d+ of \d+ lines differ; line 2 was .*20\.0.* and is "):
         pack.rebuild(tmp_path / "run.zip", tmp_path / "new")
+
+
+def test_each_test_set_is_scored_and_tested_in_its_own_language(tmp_path):
+    root = generated(tmp_path / "results")
+    pack.compute(root, Plans(generating()))
+    asking = root / "runs/asking"
+    for testset, meteor, tokenizer in (("en", "METEOR (exact+stem)", "tok:13a"), ("zh", "METEOR (exact)", "tok:zh")):
+        found = read_json(asking / f"finetune/seed1/{testset}.scores.json")["metrics"]
+        assert meteor in found and tokenizer in found["BLEU"]["signature"]
+        assert meteor in {pair["metric"] for pair in read_json(asking / f"significance/{testset}.json")["pairs"]}
+        assert meteor in read_json(asking / f"significance/{testset}.seed1.json")["systems"]["again"]
 
 
 def test_a_pack_that_was_changed_is_refused(packed, tmp_path):

@@ -6,9 +6,9 @@ from dataclasses import asdict
 
 import pytest
 import test_labels
-from invented import configuration, plain, report, results
+from invented import configuration, generated, generating, plain, report, results
 
-from workflow_scripts.report import so_far
+from workflow_scripts.report import pack, so_far
 from workflow_scripts.stage import InputError, read_rows
 from workflow_scripts.tasks.plan import Plans
 
@@ -41,6 +41,17 @@ def test_the_arms_that_are_there_are_compared_and_the_others_are_named(tmp_path)
     assert compared == [("csr", "finetune")]
     # nothing is left behind that the finished run makes
     assert not {"scores.tsv", "translations"} & {path.name for path in root.iterdir()} and not (root / "runs/demo/significance").exists()
+
+
+def test_each_test_set_is_tested_in_its_own_language(tmp_path):
+    root, config = generated(tmp_path / "results"), generating()
+    (root / "configuration.json").write_text(json.dumps(asdict(config)), encoding="utf-8")
+    pack.compute(root, Plans(config))
+    shutil.rmtree(root / "runs/asking/significance")
+    shutil.copytree(root / "runs/asking/finetune/seed1", root / "runs/asking/trivial/seed0")
+    made(root, comparisons=tmp_path / "comparisons.tsv")
+    compared = {(row["testset"], row["metric"]) for row in read_rows(tmp_path / "comparisons.tsv")}
+    assert {("en", "METEOR (exact+stem)"), ("zh", "METEOR (exact)")} <= compared
 
 
 def test_one_arm_is_enough(tmp_path):

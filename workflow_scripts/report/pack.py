@@ -281,8 +281,8 @@ def compute(results: Path, plans: Plans) -> None:
         runs = [study.seed(arm, seed) for arm in study.arms for seed in study.seeds]
         for testset, run_folder in itertools.product(study.tested, runs):
             source, reference = study.test_files(testset)
-            written, settings = run_folder / f"{testset}.hyp", study.settings.scores
-            scores.main(written, reference, written.with_suffix(".scores.json"), language=study.target, source=source, settings=settings)
+            written, code, settings = run_folder / f"{testset}.hyp", study.answered_in(testset), study.settings.scores
+            scores.main(written, reference, written.with_suffix(".scores.json"), language=code, source=source, settings=settings)
         with_comet = runs if getattr(study.settings, "comet", None) else []
         comet = {testset: tuple(folder / f"{testset}.comet.json" for folder in with_comet) for testset in study.tested}
         compute_tests(study, study.run, study.settings.scores, comet)

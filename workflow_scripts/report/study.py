@@ -91,6 +91,10 @@ class Study:
         source, target = block.language_of(part), block.language_of_targets(part)
         return [(code, f"{part}.{source}-{target}.{side}.{code}") for code, side in ((source, "source"), (target, "target"))]
 
+    def answered_in(self, testset: str) -> str:
+        """The language in which a test set is to be answered with text."""
+        return self.sides(testset)[1][0]
+
     def test_files(self, testset: str) -> list[Path]:
         """Where the two sides of a test set are that is answered with text: what is read, and what is to be written."""
         return [self.zero_shot_corpora.get(testset, self.corpus) / file for _, file in self.sides(testset)]

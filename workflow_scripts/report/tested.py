@@ -18,7 +18,7 @@ def compute_tests(study: Study, folder: Path, settings: Any, comet: Mapping[str,
     for testset in study.tested:
         _, references = study.test_files(testset)
         written = {(arm, seed): study.hypotheses(arm, testset, seed) for arm in arms for seed in seeds}
-        options: dict[str, Any] = {"names": arms, "language": study.target, "settings": settings}
+        options: dict[str, Any] = {"names": arms, "language": study.answered_in(testset), "settings": settings}
         for seed in seeds:
             mine, output = tuple(written[arm, seed] for arm in arms), folder / f"significance/{testset}.seed{seed}.json"
             significance.per_seed(mine, references, output, seed=seed, **options)
