@@ -3,16 +3,19 @@
 import json
 import math
 import shutil
+import subprocess
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+import warm
 from configurations import with_recipes, with_value
 
 from workflow_scripts.evidence import tag_scores
 from workflow_scripts.evidence.average import AVERAGE, Significance
-from workflow_scripts.run import config
+from workflow_scripts.run import arms, config
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import head
 from workflow_scripts.tasks.heads import load_token_head
@@ -202,7 +205,28 @@ def test_comparison_of_arms(text, tmp_path):
         assert 0 < found["de", 1]["low"] < found["de", 1]["difference"] < found["de", 1]["high"] and found["de", 1]["p"] < 0.05
     (tmp_path / "base/en.hyp").write_text("X\n" * len(truth["en"]))
     with pytest.raises(InputError, match=r"en\.hyp: its lines do not have a tag for each word of the test set; delete its folder"):
-        head.compare_arms(LABELLING, (tmp_path / "base", tmp_path / "better"), tables, tmp_path / "x.json", **names, labels=("X",))
+        head.compare_arms(LABELLING, (tmp_path / "base", tmp_path / "better"), tables, tmp_path / "x.json", **names, labels='["X"]')
+
+
+def test_a_label_may_begin_with_a_hyphen(tmp_path):
+    labels = ["NN", "-LRB-", "--"]
+    plan = SimpleNamespace(text=SimpleNamespace(labels=labels), task=LABELLING, settings=SimpleNamespace(metrics=[]))
+    (tmp_path / "en.tsv").write_text("NN -LRB- --\tdog ( –\t\n", encoding="utf-8")
+    for arm, tags in (("base", "NN NN NN"), ("better", "NN -LRB- --")):
+        (tmp_path / arm).mkdir()
+        (tmp_path / arm / "en.hyp").write_text(f"{tags}\n", encoding="utf-8")
+    command = [warm.python(), "-m", "workflow_scripts.tasks.head", "compare", "--task", "labelling"]
+    command += ["--systems", tmp_path / "base", tmp_path / "better", "--examples", tmp_path / "en.tsv", "--output", tmp_path / "x.json"]
+    command += ["--names", "base", "better", "--testsets", "en", "--languages", "en", "--seeds", "1"]
+    flags = arms.label_flags(SimpleNamespace(plan=plan))
+    subprocess.run([*command, *flags, "--settings", '{"samples": 9}'], check=True, env=warm.environment())
+    assert read_json(tmp_path / "x.json")["pairs"][0]["difference"] == pytest.approx(200 / 3)
+
+
+@pytest.mark.parametrize("given", ["NN", "5"])
+def test_labels_that_are_no_json_list_are_refused(given):
+    with pytest.raises(InputError, match=f"--labels: give one JSON list, .* got '{given}'"):
+        head.labels_of(given)
 
 
 def test_a_tag_that_the_model_has_not_learnt_is_refused(models, text, tmp_path):

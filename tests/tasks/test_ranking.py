@@ -1,5 +1,6 @@
 """Ranking: finetuning by grades and by regression with all families, prediction of all test sets, comparison, and configuration."""
 
+import json
 import math
 from pathlib import Path
 
@@ -62,7 +63,7 @@ def finetuned(models, text, folder: Path, family: str, **changes) -> Path:
         folder / "predictions",
         testsets=("en", "de"),
         languages=("en", "de"),
-        labels=tuple(GRADES),
+        labels=json.dumps(GRADES),
         settings=settings.ranking,
     )
     return folder

@@ -347,7 +347,7 @@ def learnt_by_the_baseline(job: Job) -> dict[str, str]:
 
 def label_flags(job: Job) -> list[str]:
     """The flag with all labels, where the experiment's text has a list of them, and that with the metrics of plugins."""
-    labels = ["--labels", *job.plan.text.labels] if job.plan.task.named else []
+    labels = ["--labels", json.dumps(job.plan.text.labels, ensure_ascii=False)] if job.plan.task.named else []
     return [*labels, *(["--metrics", *metrics] if (metrics := job.plan.settings.metrics) else [])]
 
 

@@ -148,7 +148,7 @@ def predict(
     *,
     testsets: tuple[str, ...],
     languages: tuple[str, ...],
-    labels: tuple[str, ...] = (),
+    labels: str = "[]",
     metrics: tuple[Metric, ...] = (),
     train: Path | None = None,
     choice: Path | None = None,
@@ -157,12 +157,12 @@ def predict(
 ) -> None:
     """Answer the examples of all test sets; write into `folder` each one's answers, a line each (``NAME.hyp``), and ``NAME.scores.json``.
 
-    `examples`, `testsets` and `languages` are of one order; a model may read a language as a tag. `labels` are those that were learnt, by
-    default the model's own; `metrics` are measured besides the task's scores; `choice` is what a grid chose (`with_choice`). The trivial
-    baseline of some tasks is learnt from the table `train`. The model is loaded once, and the rows of all are batched by length. Raises
-    `InputError` for a true label that is none of `labels`, and where there is no `train` for such a baseline.
+    `examples`, `testsets` and `languages` are of one order; a model may read a language as a tag. `labels` is a JSON list of those that
+    were learnt, by default the model's own; `metrics` are measured besides the task's scores; `choice` is what a grid chose
+    (`with_choice`). The trivial baseline of some tasks is learnt from the table `train`. The model is loaded once, and the rows of all are
+    batched by length. Raises `InputError` for a true label that is none of `labels`, and where there is no `train` for such a baseline.
     """
-    settings = with_choice(settings or task.finetuning(), choice)
+    settings, given = with_choice(settings or task.finetuning(), choice), labels_of(labels)
     if task.baseline_learns and train is None:
         raise InputError(f"--train: is missing; the trivial baseline of {task.name} is learnt from the table of the training text")
     if threads:
@@ -175,7 +175,7 @@ def predict(
     else:
         reader = task.reader(model, settings, "")
         network = task.network(model, None, settings, 0, False).to(pick_device(settings.device))
-        known = [network.config.id2label[number] for number in range(network.config.num_labels)] if task.named and not labels else [*labels]
+        known = [network.config.id2label[number] for number in range(network.config.num_labels)] if task.named and not given else given
         parts = [part_of(reader, task.read(path, known), code, known) for path, code in zip(examples, languages, strict=True)]
         about = About(settings, known, task.read(train, known) if train else [])
         all_answered = task.predictions(network, reader, parts, pick_precision(settings.precision, network.device), about)
@@ -202,7 +202,7 @@ def compare_arms(
     testsets: tuple[str, ...],
     languages: tuple[str, ...],
     seeds: tuple[int, ...],
-    labels: tuple[str, ...] = (),
+    labels: str = "[]",
     metrics: tuple[Metric, ...] = (),
     head: str = "{}",
     settings: Significance = Significance(),
@@ -210,9 +210,9 @@ def compare_arms(
     """Test the differences between every two arms, on each test set and on average: by seed, and over the seeds.
 
     `systems` are the folders of predictions, ordered by arm, then by seed; `examples` and `languages` are ordered like `testsets`. `head`
-    are the settings of finetuning, as JSON. With the `labels` they decide which score compares arms; each of `metrics` does, too.
+    are the settings of finetuning, as JSON. With the `labels`, a JSON list, they decide which score compares arms; each of `metrics` does, too.
     """
-    about = About(from_plain(task.finetuning, json.loads(head)), [*labels])
+    about = About(from_plain(task.finetuning, json.loads(head)), labels_of(labels))
     tables = {name: (read_table(path), code) for name, path, code in zip(testsets, examples, languages, strict=True)}
 
     def compared(count: Callable[..., np.ndarray], score: Any) -> dict[str, Any]:
@@ -226,10 +226,20 @@ def compare_arms(
     tests = compared(lambda table, answers, code: task.counts(table, answers, code, about), task.scores[metric])
     more = {}
     for entry in [registry.entry("label_metric", each) for each in metrics]:
-        count = functools.partial(counts_of, task, entry, labels=[*labels])
+        count = functools.partial(counts_of, task, entry, labels=about.labels)
         more[entry.name] = compared(count, entry.score)["pairs"]
     tests |= {"more": more} if more else {}
     write_json(output, {"metric": metric, **tests} if len(task.scores) > 1 else tests)
+
+
+def labels_of(given: str) -> list[str]:
+    """The labels in a JSON list, since one that begins with - would be taken for a flag. Raises `InputError` for other text."""
+    try:
+        if isinstance(labels := json.loads(given), list):
+            return labels
+        raise ValueError("it is no list")
+    except ValueError as error:
+        raise InputError(f'--labels: give one JSON list, such as \'["yes", "no"]\'; got {given!r} ({error})') from None
 
 
 def counts_of(
