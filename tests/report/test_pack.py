@@ -130,6 +130,20 @@ def test_the_page_of_a_pack_says_when_and_how_long_the_run_was(packed, tmp_path)
     assert about.wall_time(tmp_path / "new/results") == 600
 
 
+def test_tables_of_the_users_own_stay_out(packed, tmp_path):
+    put(tmp_path / "run/results/effects.tsv", "mine\n1\n")
+    pack.write(tmp_path / "again.zip")
+    assert (tmp_path / "again.zip").read_bytes() == packed.read_bytes()
+
+
+def test_a_folder_of_the_results_may_be_a_link(packed, tmp_path):
+    runs = tmp_path / "run/results/runs"
+    shutil.move(runs, tmp_path / "scratch")
+    runs.symlink_to(tmp_path / "scratch")
+    pack.write(tmp_path / "again.zip")
+    assert (tmp_path / "again.zip").read_bytes() == packed.read_bytes()
+
+
 def test_the_same_run_gives_the_same_pack(packed, tmp_path):
     pack.write(tmp_path / "again.zip")
     assert (tmp_path / "again.zip").read_bytes() == packed.read_bytes()

@@ -29,7 +29,7 @@ from workflow_scripts.report.about import command
 from workflow_scripts.report.exhibits import shown_entries, shown_rows
 from workflow_scripts.report.geometry import shown_vectors
 from workflow_scripts.report.labels import shown_of_dictionaries
-from workflow_scripts.report.study import Study, configured
+from workflow_scripts.report.study import Study, configured, under
 from workflow_scripts.report.tested import compute_tests
 from workflow_scripts.run import report_inputs
 from workflow_scripts.run.config import read
@@ -104,15 +104,23 @@ def _write(output: Path, files: dict[str, bytes], about: dict[str, Any], changed
 
 
 def of_results(results: Path, plans: Plans, pages: bool = True) -> list[Path]:
-    """The files under `results` that belong to a pack: what the report opens, what tests read, the tables and the pages."""
-    found = {path.resolve() for path in _read_by_report(results, plans)}
+    """The files under `results` that belong to a pack: what the report opens, what tests read, its tables and its pages."""
+    found = {*_read_by_report(results, plans)}
     for study in _of_texts(results, plans):
         for testset in study.tested:
-            written = [study.hypotheses(arm, testset, seed) for arm in study.arms for seed in study.seeds]
-            found |= {path.resolve() for path in (*written, *study.test_files(testset)) if path.exists()}
-    patterns = ["*.tsv", *(["report.html", "report/*.html"] if pages else [])]
-    found |= {path.resolve() for pattern in patterns for path in results.glob(pattern)}
-    return sorted(results / path.relative_to(results.resolve()) for path in found)
+            found |= {study.hypotheses(arm, testset, seed) for arm in study.arms for seed in study.seeds} | {*study.test_files(testset)}
+    found |= {*_tables(results, plans)}
+    if pages:
+        found |= {under(results, page) for page in ("results/report.html", *report_inputs.report_pages(plans.config.run))}
+    # links to folders on other disks stay as they are
+    paths = {os.path.abspath(path) for path in found if path.exists()}
+    return sorted(results / os.path.relpath(path, os.path.abspath(results)) for path in paths)
+
+
+def _tables(results: Path, plans: Plans) -> list[Path]:
+    """The report's own tables that are there; a user may keep others beside them."""
+    made = [under(results, path) for path in ("results/scores.tsv", *report_inputs.report_tables(plans.config.run))]
+    return sorted(path for path in made if path.exists())
 
 
 def shorter_names(config: dict[str, Any]) -> dict[str, str]:
@@ -237,7 +245,7 @@ def rebuild(pack: Path, output: Path, stored: bool = False, trusted: bool = Fals
         if (named := json.loads((results / "configuration.json").read_text(encoding="utf-8")).get("plugins")) and not trusted:
             raise InputError(f"{pack}: brings plugins, which are code ({', '.join(named)}); read them in {output}, then add --trusted")
         plans = Plans(read(results / "configuration.json"))
-        packed = {path.name: path.read_text(encoding="utf-8").splitlines() for path in sorted(results.glob("*.tsv"))}
+        packed = {path.name: path.read_text(encoding="utf-8").splitlines() for path in _tables(results, plans)}
         if not stored:
             compute(results, plans)
         tables = tuple(made / name for name in packed if name != "scores.tsv")

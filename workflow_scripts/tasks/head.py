@@ -210,7 +210,8 @@ def compare_arms(
     """Test the differences between every two arms, on each test set and on average: by seed, and over the seeds.
 
     `systems` are the folders of predictions, ordered by arm, then by seed; `examples` and `languages` are ordered like `testsets`. `head`
-    are the settings of finetuning, as JSON. With the `labels`, a JSON list, they decide which score compares arms; each of `metrics` does, too.
+    are the settings of finetuning, as JSON. With the `labels`, a JSON list, they decide which score compares arms. Each of `metrics` does,
+    too.
     """
     about = About(from_plain(task.finetuning, json.loads(head)), labels_of(labels))
     tables = {name: (read_table(path), code) for name, path, code in zip(testsets, examples, languages, strict=True)}
