@@ -70,9 +70,22 @@ def test_the_legend_promises_no_interval_and_no_correction_that_there_is_not(tab
     assert "Holm" not in made(tables) and "p $<$ 0.01. BLEU" in made(tables)
 
 
+def test_an_experiment_with_a_single_arm_has_no_table_and_is_named(tables, capsys):
+    path = tables / "scores.tsv"
+    whole = path.read_text(encoding="utf-8")
+    alone = [line.replace("demo", "alone") for line in whole.splitlines(keepends=True) if "\tfinetune\t" in line]
+    path.write_text(whole + "".join(alone), encoding="utf-8")
+    assert made(tables).count(r"\begin{table}") == 1
+    assert capsys.readouterr().out == "1 without a table, since no arms are compared there: alone on pages\n"
+
+
 def test_tables_that_do_not_belong_together_are_refused(tables):
     with pytest.raises(InputError, match=r"gone\.tsv: no such file; a finished run has it"):
         paper.main(tables / "table.tex", tables / "gone.tsv", tables / "comparisons.tsv")
+    whole = (tables / "comparisons.tsv").read_text(encoding="utf-8")
+    (tables / "comparisons.tsv").write_text(whole.replace("\tfinetune\t", "\tother\t"), encoding="utf-8")
+    with pytest.raises(InputError, match="compares nothing that"):
+        made(tables)
     (tables / "comparisons.tsv").write_text("\t".join(COMPARISONS_HEADER) + "\n", encoding="utf-8")
     with pytest.raises(InputError, match="compares nothing that"):
         made(tables)

@@ -15,7 +15,9 @@ Rows = list[dict[str, str]]
 
 
 def main(output: Path, scores: Path = Path("results/scores.tsv"), comparisons: Path = Path("results/comparisons.tsv")) -> None:
-    """Write a table for each experiment and test set: the mean over the seeds, and the difference from the baseline.
+    """Write a table for each experiment and test set with comparisons: the mean over the seeds, and the difference from the baseline.
+
+    The others, such as those of an experiment with a single arm, are named on the terminal.
 
     Args:
         output: The file to write, a .tex that needs the package booktabs.
@@ -23,14 +25,23 @@ def main(output: Path, scores: Path = Path("results/scores.tsv"), comparisons: P
         comparisons: The run's table of differences between arms.
     """
     measured, compared = _rows(scores), _rows(comparisons)
-    tested = dict.fromkeys((row["experiment"], row["testset"]) for row in measured if row["testset"] and row["metric"] in _tested(compared))
+    scored = {(*_place(row), row["arm"], row["metric"]) for row in measured}
+    compared = [row for row in compared if (*_place(row), row["other"], row["metric"]) in scored]
+    places = dict.fromkeys(_place(row) for row in measured if row["testset"])
+    tested = [place for place in places if place in set(map(_place, compared))]
     if not tested:
         raise InputError(f"{comparisons}: compares nothing that {scores} has a score of; both come from one run")
     with atomic(output) as file:
-        for experiment, testset in tested:
-            mine = [row for row in measured if (row["experiment"], row["testset"]) == (experiment, testset)]
-            theirs = [row for row in compared if (row["experiment"], row["testset"]) == (experiment, testset)]
+        for place in tested:
+            mine, theirs = ([row for row in rows if _place(row) == place] for rows in (measured, compared))
             file.write(table(mine, theirs))
+    if others := [f"{experiment} on {testset}" for experiment, testset in places if (experiment, testset) not in tested]:
+        print(f"{len(others)} without a table, since no arms are compared there: {', '.join(others)}")
+
+
+def _place(row: dict[str, str]) -> tuple[str, str]:
+    """The experiment and the test set of a row."""
+    return row["experiment"], row["testset"]
 
 
 def table(scores: Rows, comparisons: Rows) -> str:
