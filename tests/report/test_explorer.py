@@ -218,6 +218,13 @@ def test_a_page_has_a_limit_of_bytes(tmp_path, monkeypatch):
     assert f"{shown['left_out']} more would make the page too large" in (tmp_path / name).read_text(encoding="utf-8")
 
 
+def test_passages_count_towards_the_limit_once_and_only_those_of_shown_questions_are_kept(monkeypatch):
+    monkeypatch.setattr(explorer, "MOST_BYTES", 1000)
+    rows = [[line, ["Who?", place], ["a", []], [], []] for line, place in enumerate((0, 0, 1, 0, 2, 3), 1)]
+    kept, passages = explorer.that_fit(rows, ["x" * 400, "y" * 400, "z" * 400, "unread"])
+    assert (kept, passages) == (rows[:4], ["x" * 400, "y" * 400])
+
+
 def test_outputs_that_cannot_be_read_have_no_page(tmp_path):
     root, config = written(tmp_path)
     put(root / "runs/demo/csr/seed1/pages.hyp", ["one line"])

@@ -5,7 +5,7 @@ of texts and `predictions.js` those of `predictions`. A test set too large for o
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,22 +46,24 @@ def write_explorer(study: Study, made: jinja2.Environment, folder: Path) -> list
     return names
 
 
-def that_fit(rows: Iterable[list[Any]]) -> list[list[Any]]:
-    """The first rows, as many as one page may have."""
-    kept, size = [], 0
+def that_fit(rows: Iterable[list[Any]], passages: Sequence[str] = ()) -> tuple[list[list[Any]], Sequence[str]]:
+    """The first rows, as many as one page may have, and the passages that they ask about; a passage counts once, with its first row."""
+    kept, there, size = [], 0, 0
     for row in rows:
-        size += len(json.dumps(row, ensure_ascii=False).encode())
+        new = passages[there : row[1][1] + 1] if passages else ()
+        size += sum(len(json.dumps(part, ensure_ascii=False).encode()) for part in (row, *new))
         if size > MOST_BYTES:
             break
         kept.append(row)
-    return kept
+        there += len(new)
+    return kept, passages[:there]
 
 
 def answers(study: Study, testset: str) -> dict[str, Any]:
     """What the page of a test set that is answered with labels, tags, spans, ranks or sentences shows, of the first seed."""
     found = predictions.shown(study, testset)
-    rows = that_fit(found.rows)
-    about = {"arms": list(study.arms), "kind": found.kind, "best": found.best, "passages": found.passages}
+    rows, passages = that_fit(found.rows, found.passages)
+    about = {"arms": list(study.arms), "kind": found.kind, "best": found.best, "passages": passages}
     return {
         "data": {**about, "rows": rows},
         "languages": found.languages,
@@ -88,7 +90,7 @@ def sentences(study: Study, testset: str) -> dict[str, Any]:
         scores = [round(10 * sacrebleu.sentence_chrf(line, [wanted]).score) for line in written]
         return [i + 1, sources[i], wanted, sum(rare for _, rare in underline(i, wanted)), written, scores]
 
-    rows = that_fit(map(row, range(len(sources))))
+    rows, _ = that_fit(map(row, range(len(sources))))
     codes = [code for code, _ in study.sides(testset)]
     pairs = [(study.compared, study.baseline), (study.baseline, study.compared)] if study.compared != study.baseline else []
     return {

@@ -41,7 +41,7 @@ class Shown(NamedTuple):
     labels: tuple[str, ...] = ()
     """All labels, where answers are labels or tags: what a confusion matrix is made of."""
     passages: tuple[str, ...] = ()
-    """What questions are asked about; a row has its number."""
+    """What questions are asked about, in the order in which rows first ask about it; a row has its number."""
 
 
 def shown(study: Study, testset: str) -> Shown:
