@@ -86,6 +86,41 @@ def test_a_chat_has_the_models_own_turns_and_their_end(codec):
     codec.tokenizer.chat_template = kept
 
 
+@pytest.mark.parametrize("chat", [False, True])
+@pytest.mark.parametrize("sign", ["\N{REPLACEMENT CHARACTER}", "\N{OBJECT REPLACEMENT CHARACTER}"])
+def test_any_sign_may_stand_in_an_example_or_template(codec, chat, sign):
+    whole = "German: Ein {0} Haus.\nEnglish: A {0} house.\n\nGerman: Gut.\nEnglish:".format
+    codec.templates = Templates(chat=chat, examples=[("Ein x Haus.", "A x house.")])
+    usual = codec.frame(("de", "en"))
+    codec.templates = Templates(chat=chat, examples=[(f"Ein {sign} Haus.", f"A {sign} house.")])
+    frame = codec.frame(("de", "en"))
+    assert frame.end == usual.end and frame.after == usual.after
+    asked = codec.tokenizer.decode(frame.prompt(codec.pieces(codec.behind_blank(["Gut."]), 100)[0]))
+    if not chat:
+        assert asked.removeprefix(codec.tokenizer.bos_token or "") == whole(sign)
+    codec.templates = Templates(chat=chat, task=f"{sign} {{source}} {sign}")
+    assert codec.tokenizer.decode(codec.asked([[7]], ("de", "en"))[0]).count(sign) == 2
+
+
+def test_a_document_is_running_text_to_a_decoder(codec):
+    """The piece for the end of all text stands in no document, wherever that is read, written or shown."""
+    codec.documents = True
+    document, summary = "Der erste Satz. </s> Der zweite Satz.", "Kurz. </s> Und gut."
+    codec.templates = Templates(task="Text: {source}\nSummary:", examples=[(document, summary)])
+    said = "Text: Der erste Satz. Der zweite Satz.\nSummary:"
+    (row,) = codec.asked(codec.pieces(codec.behind_blank([document]), 999), ("de", "de"))
+    assert codec.tokenizer.decode(row).removeprefix(codec.tokenizer.bos_token or "") == f"{said} Kurz. Und gut.\n\n{said}"
+    (answer,) = codec.fitted(codec.pieces(codec.behind_blank([summary], answers=True), 999), "de", 999, labels=True)
+    assert answer.count(codec.tokenizer.eos_token_id) == 1 and answer[-1] == codec.tokenizer.eos_token_id
+    assert codec.tokenizer.decode(answer[:-1]) == " Kurz. Und gut."
+
+
+def test_the_names_of_special_pieces_are_text_in_an_example(codec):
+    end = codec.tokenizer.eos_token
+    codec.templates = Templates(examples=[(f"Ein {end} Haus.", f"A {end} house.")])
+    assert codec.tokenizer.eos_token_id not in codec.frame(("de", "en")).before
+
+
 def test_an_answer_ends_with_its_line(codec):
     ends = codec.ends(SimpleNamespace(generation_config=SimpleNamespace(eos_token_id=[5])))
     line_break = codec.tokenizer("\n", add_special_tokens=False)["input_ids"][0]

@@ -166,7 +166,8 @@ def _names_of(languages: tuple[str, str]) -> dict[str, str]:
     return {"source_language": language(languages[0]).name, "target_language": language(languages[1]).name}
 
 
-_SOURCE, _ANSWER = "\N{OBJECT REPLACEMENT CHARACTER}", "\N{REPLACEMENT CHARACTER}"
+# they stand for a source and an answer while a template is filled: of Unicode's noncharacters, which no text has
+_SOURCE, _ANSWER = "\ufdd0", "\ufdd1"
 
 
 def frame_of(templates: Templates, tokenizer: Any, languages: tuple[str, str], kind: str) -> Frame:
@@ -184,8 +185,8 @@ def frame_of(templates: Templates, tokenizer: Any, languages: tuple[str, str], k
     if templates.chat:
         return _in_chat(tokenizer, [(asked(source), answer) for source, answer in shots], asked(_SOURCE))
     text = "".join(f"{asked(source)} {answer}{BETWEEN}" for source, answer in shots) + asked(_SOURCE)
-    before, after = (part.rstrip(" ") for part in text.split(_SOURCE))
-    return Frame(begin(tokenizer), _ids(tokenizer, before), _ids_behind(tokenizer, after), tokenizer.eos_token_id)
+    before, _, after = text.rpartition(_SOURCE)
+    return Frame(begin(tokenizer), _ids(tokenizer, before.rstrip(" ")), _ids_behind(tokenizer, after.rstrip(" ")), tokenizer.eos_token_id)
 
 
 def _in_chat(tokenizer: Any, turns: list[tuple[str, str]], last: str) -> Frame:
@@ -198,9 +199,9 @@ def _in_chat(tokenizer: Any, turns: list[tuple[str, str]], last: str) -> Frame:
         # models that can think first are to answer at once, in training and in use
         return tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=more, enable_thinking=False)
 
-    before, after = (part for part in rendered(said, True).split(_SOURCE))
+    before, _, after = rendered(said, True).rpartition(_SOURCE)
     whole = rendered([*said, {"role": "assistant", "content": _ANSWER}], False)
-    behind = _ids(tokenizer, whole.split(_ANSWER)[1])
+    behind = _ids(tokenizer, whole.rpartition(_ANSWER)[2])
     return Frame([], _ids(tokenizer, before.rstrip(" ")), _ids(tokenizer, after), behind[0] if behind else tokenizer.eos_token_id)
 
 

@@ -2,13 +2,14 @@
 
 Labels have the form of what the encoder reads, and the decoder's input is the labels rotated by one place, so that every row of
 a batch may have a language of its own. The sentences of a document are joined by `</s>`. A model that is a decoder alone reads a prompt
-instead (`templates`).
+instead (`templates`), and documents as running text.
 """
 
 import functools
+import re
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,7 @@ WORD_START = "▁"
 """SentencePiece's mark before the first piece of a word."""
 BYTE_START = "Ġ"
 """The same of byte-level vocabularies (ModernBERT's), which the first word of a text lacks."""
+_BREAKS = re.compile(rf"\s*{BREAK}\s*")
 Join = Callable[[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
 """What makes a row of a source's ids and the labels."""
 
@@ -51,7 +53,7 @@ class Codec:
     family: str
     """Name of its family in the table."""
     documents: bool = False
-    """Whether lines are documents, in which `</s>` separates sentences. In other text `</s>` is read as plain text."""
+    """Whether lines are documents, in which `</s>` separates sentences, where a decoder reads a blank. In other text it is plain text."""
     fallback: str = ""
     """The language under whose tag texts are read that are in a language without one; such a language is an error if none is named."""
     templates: Templates = field(default_factory=Templates)
@@ -117,7 +119,9 @@ class Codec:
 
     def frame(self, languages: tuple[str, str], kind: str = "task") -> Frame:
         """What stands around the source where a decoder is asked: to do the task, or to restore (`kind`)."""
-        return frame_of(self.templates, self.tokenizer, languages, kind)
+        specials = set(self.tokenizer.all_special_tokens)
+        shown = [(defuse(self._running(a), specials), defuse(self._running(b), specials)) for a, b in self.templates.examples]
+        return frame_of(replace(self.templates, examples=shown), self.tokenizer, languages, kind)
 
     def prefix(self, languages: tuple[str, str], kind: str = "task") -> list[int]:
         """The ids that say before a source what is to be done with it, where the model reads and the templates have such a prefix."""
@@ -189,14 +193,18 @@ class Codec:
         return self.tokenizer.eos_token_id if self.tokenizer.eos_token else self.tokenizer.sep_token_id
 
     def _whole(self, lines: list[str], masks: bool) -> list[list[int]]:
-        if not self.documents:
-            return self._ids(lines, masks)
+        if not self.documents or self.form.causal:
+            return self._ids([self._running(line) for line in lines], masks)
         # each sentence is cut into pieces by itself
         split = [line.split(BREAK) for line in lines]
         sentences = iter(self._ids([sentence.strip() for line in split for sentence in line], masks))
         between = self._break
         rows = [[i for _ in line for i in (*next(sentences), between)] for line in split]
         return [self.within(row, sys.maxsize) for row in rows]
+
+    def _running(self, line: str) -> str:
+        """A line as a decoder reads it, to which an end of a sentence would be that of all text: in documents a blank stands there."""
+        return _BREAKS.sub(" ", line).rstrip() if self.documents and self.form.causal and BREAK in line else line
 
     def _ids(self, lines: list[str], masks: bool) -> list[list[int]]:
         if masks and self.form.causal:
