@@ -19,7 +19,7 @@ from workflow_scripts.training.loop import batch_maker, load_model, network_read
 from workflow_scripts.training.mixed_precision import copied_weights
 from workflow_scripts.training.packing import PackedBatches, PackedRow, check_packs, collate_packed, fitted, packed, row_length
 from workflow_scripts.training.ragged import lengths_of
-from workflow_scripts.training.rows import split_batch
+from workflow_scripts.training.rows import Batches, split_batch
 from workflow_scripts.training.settings import Training
 
 ALONE = ("xlm-roberta", "bert", "gemma3_text", "llama", "qwen3")
@@ -172,11 +172,44 @@ def test_a_phase_with_packed_rows_learns_and_goes_on(tmp_path, changes):
     assert all(torch.equal(whole[name], again[name]) for name in whole)
 
 
+class Growing:
+    """Rows of which one is longer in the third epoch, as noise may make it."""
+
+    rows, too_long = 50, ()
+
+    def __init__(self, first, later=0):
+        self.first, self.later = first, later
+
+    def epoch(self, number):
+        return [([5] * length, [6] * length) for length in (self.later if number == 2 else self.first, *[60] * 49)]
+
+    def lengths(self, number):
+        return None
+
+
+def test_a_row_that_noise_makes_longer_ends_no_training():
+    updates = PackedBatches(Growing(126, 140), 1024, 12, 1, 128)
+    assert [len(updates.cut(number)) for number in range(3)] == [4, 4, 4]
+    shapes = [tuple(collate_packed(update, updates.length, 0, decoder=False)["input_ids"].shape) for update in updates]
+    assert {*shapes[:8]} == {(8, 128)} and {*shapes[8:]} == {(5, 192)}
+    assert sum(len(row.lengths) for update in updates[8:] for row in update) == 50
+    # without packing, it is a batch by itself
+    batches = Batches(Growing(126, 140), 130, 150, 1)
+    an_epoch = len(batches.cut(0))
+    assert [len(batch) for batch in batches[2 * an_epoch :] if len(batch[0][0]) == 140] == [1] and len(batches.cut(2)) == an_epoch
+    with pytest.raises(InputError, match="a row has 140 pieces, more than a batch of 130 tokens"):
+        Batches(Growing(140), 130, 1, 1)[0]
+
+
+def test_rows_have_room_for_prompt_source_and_answer():
+    assert (PackedBatches(Growing(140), 1024, 1, 1, 128).length, PackedBatches(Growing(100), 1024, 1, 1, 128).length) == (192, 128)
+
+
 def test_where_rows_cannot_be_packed(tmp_path):
     with pytest.raises(InputError, match="a packed row has 128 pieces, more than a batch of 100 tokens; raise batch_tokens"):
         PackedBatches(Fixed(), 100, 1, 1, 128)
-    with pytest.raises(InputError, match="a row has 37 pieces, more than packed rows of 30; raise max_length"):
-        PackedBatches(Fixed(), 100, 1, 1, 30)[0]
+    with pytest.raises(InputError, match="a packed row has 192 pieces, more than a batch of 150 tokens; raise batch_tokens"):
+        PackedBatches(Growing(140), 150, 1, 1, 128)
     assert lengths_of([PackedRow([1, 2], [3], [(2, 1)])]).tolist() == [2]
 
 

@@ -67,14 +67,14 @@ def train(
     if settings.gradient_checkpointing:
         compute_again(network)
     planned = settings.batch_tokens, settings.updates, seed
+    updates, length = Batches(rounds, *planned), 0
     if settings.packed:
-        check_packs(network, settings.max_length)
-        updates: Batches = PackedBatches(rounds, *planned, row_length(settings.max_length))
-    else:
-        updates = Batches(rounds, *planned)
+        packed = PackedBatches(rounds, *planned, row_length(settings.max_length))
+        check_packs(network, max(settings.max_length, packed.longest))
+        updates, length = packed, packed.length
     check_lengths(network, [updates.epoch(0), *(part.rows for part in dev)])
     loss = pick_loss(network, settings, precision)
-    to_batch = batch_maker(codec, settings, select=gives_states(network) and not settings.recorded)
+    to_batch = batch_maker(codec, settings, select=gives_states(network) and not settings.recorded, length=length)
     with network_reads(network, settings.packed):
         parts = parts_of(network, to_batch, loss, updates, settings, folder, seed)
     if taken is not None:
@@ -115,10 +115,14 @@ def compute_again(network: PreTrainedModel) -> None:
         raise InputError(f"training.gradient_checkpointing: {in_one_line(error)}; leave it out") from None
 
 
-def batch_maker(codec: Codec, settings: Training, select: bool) -> Callable[[list], dict[str, torch.Tensor]]:
-    """What makes tensors of a batch's rows, packed or not, with what the processor knows of them (`masks.without_questions`)."""
+def batch_maker(codec: Codec, settings: Training, select: bool, length: int = 0) -> Callable[[list], dict[str, torch.Tensor]]:
+    """What makes tensors of a batch's rows, packed or not, with what the processor knows of them (`masks.without_questions`).
+
+    Packed rows have `length` places, by default those of sentences with `max_length` pieces.
+    """
     form: dict[str, Any] = {"pad": codec.pad, "decoder": codec.form.decoder, "start": codec.start}
-    tensors = partial(collate_packed, length=row_length(settings.max_length), **form) if settings.packed else partial(collate, **form)
+    places = length or row_length(settings.max_length)
+    tensors = partial(collate_packed, length=places, **form) if settings.packed else partial(collate, **form)
     return lambda rows: without_questions(tensors(rows), select, codec.form.causal)
 
 

@@ -58,15 +58,18 @@ def packed(rows: Iterable[Row]) -> PackedRow:
 class PackedBatches(Batches):
     """`number` updates of as many packed rows as have at most `tokens` tokens on one side, of one epoch after the other.
 
-    All updates have the same number of rows. The last one of an epoch has empty ones where too few are left.
+    All updates have the same number of rows. The last one of an epoch has empty ones where too few are left. Rows are longer than `length`
+    where a sentence is, as a decoder's with prompt, source and answer in one. Noise may make one longer than those of the first epoch: then
+    this epoch alone has longer rows, and fewer of them.
     """
 
     def __init__(self, rounds: Rounds, tokens: int, number: int, seed: int, length: int):
         super().__init__(rounds, tokens, number, seed)
-        self.length, self.rows = length, tokens // length
-        if not self.rows:
+        self.longest = int(lengths_of(self.epoch(0)).max())
+        self.length = max(length, row_length(self.longest))
+        if self.length > tokens:
             raise InputError(
-                f"a packed row has {length} pieces, more than a batch of {tokens} tokens; raise batch_tokens or lower max_length"
+                f"a packed row has {self.length} pieces, more than a batch of {tokens} tokens; raise batch_tokens or lower max_length"
             )
 
     def row(self, rows: Sequence[Row], chosen: Any) -> PackedRow:
@@ -82,19 +85,17 @@ class PackedBatches(Batches):
             rng = np.random.default_rng([self._seed, number])
             sides = [lengths_of(self.epoch(number), side) for side in (0, 1)]
             longest = max(int(side.max()) for side in sides)
-            if longest > self.length:
-                raise InputError(
-                    f"a row has {longest} pieces, more than packed rows of {self.length}; raise max_length, or set packed: false"
-                )
+            length = max(self.length, row_length(longest))
+            at_once = max(1, self._tokens // length)
             order = rng.permutation(len(sides[0]))
             pool = max(1, int(100 * self._tokens / np.maximum(*sides).mean()))
             packed_rows: list[list[int]] = []
             for start in range(0, len(order), pool):
                 part = order[start : start + pool]
-                packed_rows += [part[chosen].tolist() for chosen in fitted(sides[0][part], sides[1][part], self.length)]
+                packed_rows += [part[chosen].tolist() for chosen in fitted(sides[0][part], sides[1][part], length)]
             shuffled = [packed_rows[place] for place in rng.permutation(len(packed_rows))]
-            updates = [shuffled[start : start + self.rows] for start in range(0, len(shuffled), self.rows)]
-            updates[-1] += [[]] * (self.rows - len(updates[-1]))
+            updates = [shuffled[start : start + at_once] for start in range(0, len(shuffled), at_once)]
+            updates[-1] += [[]] * (at_once - len(updates[-1]))
             self._cut = number, updates
         return self._cut[1]
 
@@ -128,13 +129,14 @@ def fitted(read: np.ndarray, labels: np.ndarray, length: int) -> list[list[int]]
 
 
 def collate_packed(rows: Sequence[Any], length: int, pad: int, decoder: bool = True, start: int | None = None) -> dict[str, Tensor]:
-    """A batch of packed rows, in all of which there are `length` places; `batches.collate` says what the ids are.
+    """A batch of packed rows, in all of which there are `length` places, or more where a row has; `batches.collate` says what the ids are.
 
     `segments` (rows × length) has the number of each piece's sentence in its row, 0 where there is none, and `positions` its place in the
     sentence; `decoder_segments` and `decoder_positions` are those that the decoder reads. A row that is not packed is taken for an empty
     one.
     """
-    shape = len(rows), length
+    longest = int(lengths_of(rows).max())
+    shape = len(rows), length if longest <= length else row_length(longest)
     names = ("input_ids", "decoder_input_ids") if decoder else ("input_ids",)
     batch = {name: np.full(shape, pad) for name in names} | {"labels": np.full(shape, -100)}
     for side in ("", "decoder_") if decoder else ("",):

@@ -308,17 +308,18 @@ class Batches(Made[list[Row]]):
         return self._rows[1]
 
     def cut(self, number: int) -> list[Any]:
-        """The rows' numbers in each batch of an epoch. Raises `InputError` for a row that is longer than a batch.
+        """The rows' numbers in each batch of an epoch. Raises `InputError` for a row of the first one that is longer than a batch.
 
         An epoch's rows are shuffled, sorted by length within pools of some hundred batches, cut into
-        batches and shuffled again. So little is padded, and the order stays random.
+        batches and shuffled again. So little is padded, and the order stays random. In a later epoch, a row that its noise makes longer
+        than a batch is one by itself: training does not end in the middle.
         """
         if self._cut[0] != number:
             rng, tokens = np.random.default_rng([self._seed, number]), self._tokens
             lengths = self._rounds.lengths(number)
             if lengths is None:
                 lengths = lengths_of(self.epoch(number))
-            if lengths.max() > tokens:
+            if number == 0 and lengths.max() > tokens:
                 raise InputError(
                     f"a row has {lengths.max()} pieces, more than a batch of {tokens} tokens; raise batch_tokens or lower max_length"
                 )

@@ -26,7 +26,8 @@ class Training:
     packed: bool = False
     """Pack several sentences into each row, so that all updates have one shape and little padding. Useful on a GPU if sentences are much
     shorter than `max_length`. No sentence sees another. Other sentences share an update than without packing, so the training differs.
-    Rows have `max_length` positions, rounded up to a multiple of 64, at least 128. Not for VECO, CTC and SGA."""
+    Rows have `max_length` positions, rounded up to a multiple of 64, at least 128. A decoder's may have more, as prompt, source and answer
+    share one. Not for VECO, CTC and SGA."""
     recorded: bool = False
     """With `packed` on a GPU: record an update once as a CUDA graph and replay it. Useful for small models, where starting the GPU's work
     takes longer than the work. The graph keeps its memory during the phase. Nothing is recorded on a CPU, with several GPUs per update, or
