@@ -209,6 +209,14 @@ def one_side(folder, kind="codeswitch", **changes):
         return [line.rstrip("\n").split("\t") for line in file], read_json(out / "codeswitch.json")
 
 
+def test_a_language_whose_words_are_not_known_gets_no_more_rounds_than_its_letters_need(tmp_path):
+    """What stands between two blanks is a clause in Khmer: the text has three of them, of 180 letters and signs."""
+    text = tmp_path / "text.km"
+    text.write_text("ឯកសារនេះត្រូវបានសរសេរជាភាសាខ្មែរសម្រាប់អ្នកប្រើប្រាស់ទាំងអស់។\n" * 3, encoding="utf-8")
+    one_sided(text, text, tmp_path / "out", language="km", kind="plain_text", tokens=450)
+    assert read_json(tmp_path / "out/codeswitch.json")["rounds"] == 10
+
+
 def test_each_sentence_is_switched_into_one_language_drawn_for_it(tmp_path):
     rows, report = one_side(tmp_path)
     assert [original for _, original in rows] == ENGLISH

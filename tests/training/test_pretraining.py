@@ -93,6 +93,22 @@ def test_masks_of_words_leave_no_piece_of_a_word_to_read(encoder, unit):
     assert seen
 
 
+def test_a_language_whose_words_are_not_known_gets_no_more_rounds_than_its_letters_need(tmp_path):
+    """What stands between two blanks is a clause in Khmer, so there are few words."""
+    lines = {
+        "km": "ឯកសារនេះត្រូវបានសរសេរជាភាសាខ្មែរសម្រាប់អ្នកប្រើប្រាស់ទាំងអស់។",
+        "en": "This document has been written in Khmer for all of its users.",
+    }
+    found = {}
+    for code, line in lines.items():
+        block = Pretraining(training=Training(updates=10, batch_tokens=1000))
+        text = Text({code: [line] * 40}), Text({code: [line] * 2})
+        material = registry.entry("objective", "denoising").prepare(block, *text, 1, tmp_path / code)
+        found[code] = len([name for name in material.text if name.startswith("round")])
+    # 60 letters and signs, and 12 words
+    assert found == {"km": math.ceil(10_000 / (42 * 60 // 4)), "en": math.ceil(10_000 / (42 * 12))}
+
+
 def test_the_masking_decides_what_a_killed_job_goes_on_from(tmp_path):
     text = Text({"en": ["Open the file and print it."]})
     seen = set()

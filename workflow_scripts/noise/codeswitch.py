@@ -35,7 +35,7 @@ from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.parallel import clean_text
 from workflow_scripts.text.spelling import read_vocabulary
 from workflow_scripts.text.targets import without_marks
-from workflow_scripts.text.words import BREAK, count_words
+from workflow_scripts.text.words import BREAK, count_words, running_words
 
 
 @dataclass
@@ -103,11 +103,11 @@ def main(
     codec = load_codec(model, documents) if model else None
     sides = (text_a, text_b), (dev_a, dev_b), (lexicon_ab, lexicon_ba)
     vocabularies = [read_vocabulary(text, code) for text, code in zip(sides[0], languages, strict=True)]
-    running_words = sum(vocabulary.counts.total() for vocabulary in vocabularies)
-    if not running_words:
+    total = sum(_running_words(vocabulary.counts, code) for vocabulary, code in zip(vocabularies, languages, strict=True))
+    if not total:
         raise InputError(f"{text_a}: no words to switch")
     # a noise of pieces uses only every second sentence of each side
-    rounds = max(1, -(-tokens * (2 if codec else 1) // running_words))
+    rounds = max(1, -(-tokens * (2 if codec else 1) // total))
     own = own_settings(entry, noise_settings)
     shares = {}
     for side, (text, dev, lexicon, code) in enumerate(zip(*sides, languages, strict=True)):
@@ -128,6 +128,11 @@ def main(
             write = partial(write_words, noised=noised)
         shares[code] = write_side(text, dev, code, rounds, output, write)
     _write_report(output, entry, rounds, languages, seed, shares, settings, own)
+
+
+def _running_words(counts: Counter[str], code: str) -> int:
+    """About how many words a text has in which each of these comes so often."""
+    return running_words(counts.total(), sum(len(word) * number for word, number in counts.items()), code)
 
 
 def one_sided(
@@ -175,7 +180,7 @@ def one_sided(
     if not counts:
         raise InputError(f"{text}: no words to switch")
     lookup = load_lookups(lexicons, language, into, counts, settings.frequency_bin, seed if entry.lexicon == "scrambled" else None)
-    rounds = max(1, -(-tokens // counts.total()))
+    rounds = max(1, -(-tokens // _running_words(counts, language)))
     own = own_settings(entry, noise_settings)
     noise = replace(settings.noise, poisson_lambda=span_noise.SINGLE) if pairs else settings.noise
     noised: Noised = partial(switched, lookup=lookup, entry=entry, own=own, seed=seed, side=0, noise=noise)

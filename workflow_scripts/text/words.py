@@ -92,6 +92,15 @@ def number_of_words(line: str, code: str) -> int:
     return len(words_of([line], code).starts)
 
 
+LETTERS = 4
+"""Letters and signs that stand for a word in text whose words are not known."""
+
+
+def running_words(words: int, letters: int, code: str) -> int:
+    """About how many words a text has: `words`, unless these are clauses. Then it is by its `letters`, which are those of all words."""
+    return max(words, letters // LETTERS) if language(code).segments_clauses else words
+
+
 @functools.cache
 def segmenter(code: str) -> Callable[[str], list[Span]] | None:
     """The dictionary segmenter of a language that is written without spaces, loaded on first use; None for other languages."""

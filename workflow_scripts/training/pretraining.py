@@ -39,7 +39,7 @@ from workflow_scripts.stage import InputError, checksums, from_plain, is_first_p
 from workflow_scripts.text.corpus import forbidden_keys, leak_key
 from workflow_scripts.text.files import chunks, read_lines
 from workflow_scripts.text.languages import language
-from workflow_scripts.text.words import BREAK, read_sentences, words_of
+from workflow_scripts.text.words import BREAK, read_sentences, running_words, words_of
 from workflow_scripts.training import segments
 from workflow_scripts.training.bitext import Bitext, SampledPairs, directions, read_bitext, read_pairs, unpaired
 from workflow_scripts.training.job import Job
@@ -65,7 +65,10 @@ def denoising(block: Pretraining, train_text: Text, dev_text: Text, seed: int, f
     """Rows (noised line, line), noised anew in each round."""
     train, dev = train_text.lines, dev_text.lines
     # enough rounds if every word were one token, as in the codeswitch stage
-    total = sum(len(words_of(some, code).starts) for code, text in train.items() for some in chunks((*dev[code], *text)))
+    total = 0
+    for code, text in train.items():
+        for words in (words_of(some, code) for some in chunks((*dev[code], *text))):
+            total += running_words(len(words.starts), int((words.ends - words.starts).sum()), code)
     rounds = max(1, -(-block.training.updates * block.training.batch_tokens // total))
     for side, (code, text) in enumerate(train.items()):
         # random streams; that of dev is reserved, training never reaches it
