@@ -121,7 +121,7 @@ def test_no_held_out_sentence_is_in_it(corpora, tmp_path):
     (tmp_path / "test.en").write_text((corpora / "a.de-en/train.en").read_text().splitlines()[3].upper() + "\n")
     held_out = (tmp_path / "test.en", corpora / "a.de-en/dev.en")
     languages = ("de", "en", "fr")
-    train, dev = read_text(block(), Texts(languages, (), held_out, files(corpora, "train"), files(corpora, "dev")))
+    train, dev, _ = read_text(block(), Texts(languages, (), held_out, files(corpora, "train"), files(corpora, "dev")))
     keys = {leak_key(line) for path in (*held_out, *files(corpora, "dev")) for line in path.read_text().splitlines()}
     # the French corpus has sentences of the German one's dev set
     assert [one.name for one in train.bitext] == ["a.de-en", "b.en-fr"] and train.bitext[1].pairs <= 80
@@ -140,7 +140,7 @@ def test_a_break_in_a_sentence_leaves_pairs_together(tmp_path):
         for code, side in (("de", german), ("en", english)):
             (tmp_path / f"{part}.{code}").write_text("".join(f"{line}\n" for line in side[lines]))
     sides = {part: tuple(tmp_path / f"{part}.{code}" for code in ("de", "en")) for part in ("train", "dev")}
-    train, dev = read_text(block(), Texts(("de", "en"), (), (tmp_path / "dev.de",), sides["train"], sides["dev"]))
+    train, dev, _ = read_text(block(), Texts(("de", "en"), (), (tmp_path / "dev.de",), sides["train"], sides["dev"]))
     assert train.bitext[0].sides == {"de": german[:3], "en": english[:3]} and dev.bitext[0].sides["en"] == english[3:]
     codec = load_codec(small_model(tmp_path, "cc25"))
     rounds, held_back = registry.entry("objective", "translation").prepare(block(), train, dev, 1, tmp_path / "text").read(codec)
@@ -154,11 +154,26 @@ def test_lines_that_are_kept_back_come_in_by_no_other_way(corpora, tmp_path):
     lines = (corpora / "a.de-en/train.de").read_text().splitlines()
     (tmp_path / "mono.de").write_text("\n".join(line + "\n" * (number % 4 == 3) for number, line in enumerate(lines)) + "\n")
     alone = replace(block(), text={"de": str(tmp_path / "mono.de")}, dev_lines=10)
-    train, dev = read_text(alone, Texts(("de", "en", "fr"), (), (), files(corpora, "train"), files(corpora, "dev")))
+    train, dev, _ = read_text(alone, Texts(("de", "en", "fr"), (), (), files(corpora, "train"), files(corpora, "dev")))
     own = {leak_key(line) for line in dev.lines["de"]}
     learnt = [*train.lines["de"], *(line for one in train.bitext for line in one.sides.get("de", []))]
     assert len(own) >= 9 and not own & {leak_key(line) for line in learnt}
     assert 0 in dev.breaks["de"] and max(dev.breaks["de"]) < 10 < max(train.breaks["de"])
+
+
+def test_a_line_that_comes_again_is_learnt_from_or_measured_on(tmp_path):
+    """Texts of the web have the same headings on each page."""
+    pages = ["Home | About", "This is text number {} of the site.", "Read more", ""]
+    names = [f"{a}{b}" for a in "abcdefgh" for b in "abcdefgh"]
+    (tmp_path / "web.en").write_text("".join(f"{line}\n".format(name) for name in names for line in pages))
+    train, dev, equal = read_text(Pretraining(text={"en": str(tmp_path / "web.en")}, dev_lines=30), Texts(("en",)))
+    assert len(dev.lines["en"]) == 30 and dev.lines["en"][:3] == ["Home | About", "This is text number aa of the site.", "Read more"]
+    assert train.lines["en"] == [pages[1].format(name) for name in names[10:]] and equal == {"en": 108}
+    # each line that is left begins a document, as the heading before it did
+    assert train.breaks["en"] == [*range(54)]
+    (tmp_path / "web.en").write_text("Home\n" * 200)
+    with pytest.raises(InputError, match=r"web\.en: all 170 lines of en for training are equal to dev lines; give more text"):
+        read_text(Pretraining(text={"en": str(tmp_path / "web.en")}, dev_lines=30), Texts(("en",)))
 
 
 @pytest.mark.parametrize("family", ["cc25", "mbart50", "m2m100"])

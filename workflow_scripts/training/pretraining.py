@@ -269,7 +269,7 @@ def pretrain(
 
     with tempfile.TemporaryDirectory(prefix="crossgap-") as name:
         folder = Path(name)
-        train, dev = read_text(block, texts)
+        train, dev, equal_to_dev = read_text(block, texts)
         # dev lines first, as they stand in the text
         lines = [line for code, text in train.lines.items() for line in (*dev.lines[code], *text)]
         start = make_start([*lines, *(line for one in train.bitext for side in one.sides.values() for line in side)], folder)
@@ -297,6 +297,7 @@ def pretrain(
             "objective": used,
             **{key: trained[key] for key in RAN_ON},
             "sentences": sentences,
+            "equal_to_dev": equal_to_dev,
             **pairs,
             "too_long": trained["too_long"],
             "checksums": checksums([*read, *map(str, texts.bitext)]),
@@ -304,8 +305,10 @@ def pretrain(
         }
 
 
-def read_text(block: Pretraining, texts: Texts) -> tuple[Text, Text]:
+def read_text(block: Pretraining, texts: Texts) -> tuple[Text, Text, dict[str, int]]:
     """Training and dev text of a block, neither with a sentence that the experiments hold out; raises `InputError` where it is short.
+
+    Training has no line that is equal to a dev line. The third of what is returned says how many were left out, by language.
 
     A corpus may be an experiment's own: its dev set is then measured on, but no sentence of it is trained on.
     """
@@ -324,11 +327,26 @@ def read_text(block: Pretraining, texts: Texts) -> tuple[Text, Text]:
             wanted = f"at least {block.lines_per_language} are needed: give more text, or lower dev_lines"
             raise InputError(f"{source}: {len(text)} lines are left for {code}; {wanted}")
     dev = {code: text[: block.dev_lines] for code, text in found.items()}
-    train = {code: text[block.dev_lines :] for code, text in found.items()}
-    # the bitext may be of the same text, whose lines of the dev part are not to be learnt from there either
+    # lines may come again, and the bitext may be of the same text: what is measured on is not learnt from there either
     kept_back = forbidden_keys(line for text in dev.values() for line, _ in text)
+    train = {code: without(text[block.dev_lines :], kept_back) for code, text in found.items()}
+    equal = {code: len(text) - block.dev_lines - len(train[code]) for code, text in found.items()}
+    for code, text in train.items():
+        if not text:
+            raise InputError(f"{block.text[code]}: all {equal[code]} lines of {code} for training are equal to dev lines; give more text")
     pairs = read_bitext(texts.bitext, forbidden | kept_back, block.bitext_pairs)
-    return _text(train, pairs), _text(dev, read_bitext(texts.bitext_dev, others, block.dev_lines))
+    return _text(train, pairs), _text(dev, read_bitext(texts.bitext_dev, others, block.dev_lines)), equal
+
+
+def without(documents: list[tuple[str, bool]], keys: set[str]) -> list[tuple[str, bool]]:
+    """The lines that have none of these keys (`leak_key`), each with whether a document begins with it, or with one left out before it."""
+    kept, begins = list[tuple[str, bool]](), False
+    for line, first in documents:
+        begins |= first
+        if leak_key(line) not in keys:
+            kept.append((line, begins))
+            begins = False
+    return kept
 
 
 def _text(documents: dict[str, list[tuple[str, bool]]], bitext: list[Bitext]) -> Text:
