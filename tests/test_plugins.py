@@ -3,11 +3,14 @@
 import json
 import subprocess
 import sys
+from dataclasses import dataclass, field
 
+import numpy as np
 import pytest
 from configurations import changed
 
 from workflow_scripts import plugins, registry
+from workflow_scripts.entry_names import typed
 from workflow_scripts.errors import InputError
 from workflow_scripts.run import findings
 from workflow_scripts.run.config import _adapter, dumped, load, read
@@ -318,3 +321,120 @@ def test_a_plugin_may_be_a_control_of_what_is_there_alone(tmp_path):
     raw = changed("arms/csr/0/data", "same") | {"plugins": [written(tmp_path / "mine.py", content)]}
     with pytest.raises(InputError, match="plugins: noise same: 'codeswich' is not defined, did you mean 'codeswitch'"):
         load(raw)
+
+
+@pytest.mark.parametrize(("of", "said"), [("Lisst[int]", "name 'Lisst' is not defined"), ("Later", "name 'Later' is not defined")])
+def test_types_of_settings_that_cannot_be_read_are_one_line(of, said, tmp_path):
+    settings = f"from dataclasses import dataclass\n\n\n@dataclass\nclass Window:\n    right: int = 3\n    size: '{of}' = None\n\n\n"
+    content = settings + NOISE.format(name="same").replace("asks=", "settings=Window, asks=")
+    assert f"noise 'same': the type of Window.size cannot be read, NameError: {said}" in refused(written(tmp_path / "mine.py", content))
+    assert "same" not in registry.entries("noise")
+    plugins.load([written(tmp_path / "other.py", content + f"\n\n{of.partition('[')[0]} = list\n")])
+
+
+def test_types_of_settings_that_no_configuration_can_have_are_one_line(tmp_path):
+    content = "import numpy as np\nfrom dataclasses import dataclass\n\n\n@dataclass\nclass Window:\n    size: np.ndarray = None\n\n\n"
+    path = written(tmp_path / "mine.py", content + NOISE.format(name="same").replace("asks=", "settings=Window, asks="))
+    with pytest.raises(InputError, match=r"noise 'same': Window\.size is a ndarray, whose values cannot stand in a configuration; take"):
+        load(changed("arms/csr/0/data", "same") | {"plugins": [path]})
+
+
+OF_EACH_KIND = """from dataclasses import dataclass
+
+from crossgap import adapter, engine, noise, rows_objective
+
+
+@dataclass
+class Window:
+    size: float = 0.5
+    number: int = 3
+    fast: bool = True
+
+
+@noise("near", label="near", asks="Does it help?", settings=Window)
+@adapter("near", settings=Window)
+@engine("near", settings=Window)
+@rows_objective("rows", label="rows", decoder=True, settings=Window)
+def near(settings):
+    return []
+"""
+
+
+def test_values_of_settings_have_their_types(tmp_path):
+    """1e-3 is a text in YAML, and so is "no" in quotes."""
+    given = {"size": "1e-3", "number": 2.0, "fast": "no"}
+    raw = changed("arms/csr/0", {"data": "near", "updates": 2800, "noise": dict(given)})
+    raw["plugins"] = [written(tmp_path / "mine.py", OF_EACH_KIND)]
+    raw["arms"]["rows"] = [{"data": "rows", "updates": 2800, "objective": dict(given)}, {"data": "task", "updates": 1400}]
+    raw["experiments"]["help-de-en"]["training"] |= {"adapter": {"kind": "near", **given}}
+    raw["experiments"]["help-de-en"]["decoding"] = {"engine": "near", "engine_settings": dict(given)}
+    raw["backbones"]["bible"]["small"]["objective_settings"] = dict(given)
+    raw["backbones"]["bible"]["objective"] = "rows"
+    config = load(raw)
+    experiment = config.experiments["help-de-en"]
+    found = [config.arms["csr"][0].noise, config.arms["rows"][0].objective, experiment.decoding.engine_settings]
+    found += [experiment.training.adapter, config.backbones["bible"].small.objective_settings]
+    for one in found:
+        values = {key: value for key, value in one.items() if key != "kind"}
+        assert values == {"size": 0.001, "number": 2, "fast": False}
+        assert [type(value) for value in values.values()] == [float, int, bool]
+
+
+def test_what_the_types_say_already_stays_as_it_is():
+    @dataclass
+    class Inner:
+        a: int = 1
+        b: int = 2
+
+    @dataclass
+    class Outer:
+        share: float = 0.5
+        inner: Inner = field(default_factory=Inner)
+        names: list[str] = field(default_factory=list)
+
+    given = {"share": 1, "inner": {"a": 3}, "names": ["x"]}
+    assert repr(typed(Outer, given)) == repr(given)
+    assert typed(Outer, {"inner": {"a": "3"}, "other": 1}) == {"inner": {"a": 3}, "other": 1}
+
+
+FAILING = """from crossgap import generator, label_metric, task
+
+
+@label_metric("failing", score=lambda sums: sums[0] / {}["x"])
+def rows(truth):
+    return [[1.0] for _ in truth]
+
+
+@generator("failing")
+def failing(settings):
+    return {}["layers"]
+
+
+task(
+    "failing", label="failing", learns="fail", outputs="answers", loss=lambda outputs: outputs["x"], answer=lambda outputs: [],
+    counts=lambda truth: [["a"] for _ in truth], scores={"score": lambda sums: {}["x"]}, trivial=lambda truth: truth, trivially="so"
+)
+"""
+
+
+def test_a_function_that_fails_says_file_and_line(tmp_path):
+    from workflow_scripts.evidence.label_metric import in_per_cent
+    from workflow_scripts.tasks.head_task import About
+    from workflow_scripts.text.examples import Example
+    from workflow_scripts.training.training import _method_of
+
+    path = written(tmp_path / "mine.py", FAILING)
+    plugins.load([path])
+    own = registry.entry("task", "failing")
+
+    def said(function, *given):
+        with pytest.raises(InputError) as raised:
+            function(*given)
+        return str(raised.value)
+
+    metric, generator = registry.entry("label_metric", "failing"), registry.entry("generator", "failing")
+    assert said(in_per_cent, metric, np.ones((2, 1))).startswith(f"metric 'failing': `score`: line 4 of {path}, `@label_metric(")
+    assert said(_method_of, generator, "{}").startswith(f"generator 'failing': line 11 of {path}, `return {{}}[")
+    assert said(own.scores["score"], np.ones(1)).startswith(f"task 'failing': `score`: line 16 of {path}, ")
+    wrong = said(own.counts, [Example("1", "a", "")], ["1"], "en", About(None, ["1"]))
+    assert wrong == "task 'failing': `counts`: ValueError: could not convert string to float: 'a' (it asks for truth)"

@@ -44,8 +44,8 @@ class Chosen:
         self.kind = kind
 
     def check(self, value: Any) -> Any:
-        """A value as it is; raises `InputError` for one that names no entry, or has settings that the entry does not have."""
-        from pydantic import TypeAdapter, ValidationError
+        """A value, its settings as `typed` has them; raises `InputError` for one that names no entry, or settings that it lacks."""
+        from pydantic import ValidationError
 
         known = entries(self.kind)
         if value is None:
@@ -60,12 +60,11 @@ class Chosen:
             has = f"{value['kind']} has {', '.join(own)}" if own else f"{value['kind']} has no settings"
             raise InputError(f"{unknown[0]}: unknown key; {has}")
         try:
-            TypeAdapter(_documented(settings)).validate_python(given) if settings else None
+            return {"kind": value["kind"], **(typed(_documented(settings), given) if settings else {})}
         except ValidationError as error:
             wrong = error.errors()[0]
             where, message = ".".join(map(str, wrong["loc"])), f"{wrong['msg'][:1].lower()}{wrong['msg'][1:]}"
             raise InputError(f"{where}: {message}, got {wrong['input']!r}") from None
-        return value
 
     def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> Any:
         """Pydantic's schema of a block that `check` has checked."""
@@ -90,6 +89,26 @@ class Chosen:
                 properties |= TypeAdapter(_documented(each.settings)).json_schema()["properties"]
             blocks.append({"type": "object", "properties": properties, "required": ["kind"], "additionalProperties": False})
         return {"anyOf": [*blocks, {"type": "null"}]}
+
+
+def typed(settings: type, given: dict[str, Any]) -> dict[str, Any]:
+    """The values that are `given` for a dataclass of settings, as their types say: of the text 1e-3 the number, and of "no" False.
+
+    No defaults are added, and a value that is equal to what its type says stays as it is. Raises pydantic's `ValidationError`.
+    """
+    from pydantic import TypeAdapter
+
+    adapter: TypeAdapter[Any] = TypeAdapter(settings)
+    return _as_given(given, adapter.dump_python(adapter.validate_python(given), mode="json"))
+
+
+def _as_given(given: Any, made: Any) -> Any:
+    if isinstance(given, dict) and isinstance(made, dict):
+        return {key: _as_given(each, made[key]) if key in made else each for key, each in given.items()}
+    if isinstance(given, list) and isinstance(made, list) and len(given) == len(made):
+        return [_as_given(*each) for each in zip(given, made, strict=True)]
+    whole = type(given) is int and isinstance(made, float)  # which does for a float
+    return given if given == made and (whole or type(given) is type(made)) else made
 
 
 def _documented(settings: type) -> type:

@@ -14,10 +14,10 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, get_type_hints
 
 from workflow_scripts import lazily, registry
 from workflow_scripts.errors import InputError, first_line
@@ -102,6 +102,8 @@ def _load_one(key: str, name: str) -> Plugin:
     registry.LOADING.append(key)
     try:
         module = _imported(key)
+        for kind, one in _own(key):
+            _check_types(kind, registry.entry(kind, one))
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # whatever a stranger's file does, down to exit()
@@ -121,6 +123,27 @@ def _load_one(key: str, name: str) -> Plugin:
 
 def _own(key: str) -> tuple[tuple[str, str], ...]:
     return tuple((kind, one.name) for kind, one in registry.registered() if one.plugin == key)
+
+
+def _check_types(kind: str, entry: registry.Entry) -> None:
+    """Raise `InputError` where the types of an entry's settings cannot be read."""
+    settings = own_block(entry)
+    if settings is None:
+        return
+    try:
+        get_type_hints(settings)
+    except Exception as error:  # whatever stands in an annotation
+        unknown = getattr(error, "name", None)
+        setting = next((f".{each.name}" for each in fields(settings) if unknown and unknown in str(each.type)), "")
+        raise InputError(
+            f"{kind} {entry.name!r}: the type of {settings.__name__}{setting} cannot be read, {type(error).__name__}: {first_line(error)}; "
+            "import what it names, also where no type checker runs"
+        ) from None
+
+
+def own_block(entry: registry.Entry) -> Any:
+    """The dataclass of an entry's own settings; of a task these are those of finetuning. None where it has none."""
+    return getattr(entry, "finetuning", None) or entry.settings
 
 
 def _asks_for(module: ModuleType, library: str) -> bool:
@@ -182,7 +205,7 @@ def _where(error: BaseException) -> str:
     # neither the import system, nor what stands above the plugin
     own, frames = str(Path(__file__)), traceback.extract_tb(error.__traceback__)
     last = max((place for place, frame in enumerate(frames) if frame.filename == own), default=-1)
-    theirs = [frame for frame in frames[last + 1 :] if not frame.filename.startswith(("<frozen", _IMPORTING))]
+    theirs = [frame for frame in frames[last + 1 :] if not frame.filename.startswith(("<frozen", _IMPORTING, _OURS))]
     if not theirs:
         return f"{type(error).__name__}: {sentence}"
     beside = Path(theirs[0].filename).parent
@@ -191,6 +214,7 @@ def _where(error: BaseException) -> str:
 
 
 _IMPORTING = str(Path(importlib.__file__).parent)
+_OURS = str(Path(__file__).parent)
 
 
 def files_of(*used: registry.Entry | None) -> list[str]:
@@ -224,14 +248,22 @@ def asked(entry: str, it: str, function: Callable[..., Any], parameters: Mapping
     return names
 
 
+def call_if_theirs(entry: registry.Entry, function: Callable[..., Any], given: Mapping[str, Any], about: Callable[[], str]) -> Any:
+    """Call the function of an entry: a plugin's by `call`; one of ours as it is, where a mistake is a bug of ours."""
+    return call(f"{type(entry).__name__.lower()} {entry.name!r}", function, given, about) if entry.plugin else function(**given)
+
+
 def call(entry: str, function: Callable[..., Any], given: Mapping[str, Any], about: Callable[[], str]) -> Any:
     """Call a function that a plugin brings. Where it fails, one `InputError` says the file, the line, and what it was called with.
 
-    `entry` is its kind and name, and `about` says what it was called with, such as a sentence and its number.
+    `entry` is its kind and name, and `about` says what it was called with, such as a sentence and its number. A GPU without room stays the
+    error that it is, for callers that then ask for less.
     """
     try:
         return function(**given)
     except InputError as error:
         raise InputError(f"{entry}: {error} ({about()})") from None
     except Exception as error:  # whatever a stranger's function does
+        if type(error).__name__ == "OutOfMemoryError":
+            raise
         raise InputError(f"{entry}: {_where(error)} ({about()})") from None

@@ -172,6 +172,15 @@ def test_all_weights_are_trained_as_before_and_an_old_adapter_goes(setup, traine
     assert "adapter" not in read_json(described)
 
 
+def test_a_plugins_adapter_that_fails_says_file_and_line(setup, tmp_path, door):
+    path = tmp_path / "mine.py"
+    path.write_text("from crossgap import adapter\n\n\n@adapter('mine')\ndef mine(network):\n    return network.layers\n", encoding="utf-8")
+    plugins.load([str(path)])
+    network = load_network(setup[1], "text", dropout=0.0, attention_dropout=0.0, seed=1)
+    with pytest.raises(InputError, match=r"adapter 'mine': line 6 of .*mine\.py, `return network\.layers`: AttributeError: "):
+        adapt(network, {"kind": "mine"}, 1)
+
+
 @pytest.mark.parametrize(
     "chosen, said",
     [

@@ -102,7 +102,8 @@ def counted(metric: LabelMetric, truth: list[Any], given: list[Any], labels: lis
 def in_per_cent(metric: LabelMetric, counts: np.ndarray) -> float:
     """The score of a test set, times 100. Raises `InputError` where it is no number."""
     assert metric.score, f"{metric.name} is counted by tasks"  # which `counted` refuses
-    value = 100 * float(metric.score(counts.sum(axis=0)))
+    score, sums = metric.score, counts.sum(axis=0)
+    value = 100 * plugins.call(f"metric {metric.name!r}: `score`", lambda: float(score(sums)), {}, lambda: f"sums {sums}")
     if not np.isfinite(value):
         raise InputError(f"metric {metric.name!r}: the score of a test set is {value}; return 0 where nothing was counted")
     return value

@@ -15,6 +15,7 @@ or with several hypotheses, is registered by `register_engine`.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -80,6 +81,9 @@ def by_batch(
 ) -> Callable[[Path, Codec, int, Decoding, int], AbstractContextManager[Translate]]:
     """The `Engine.open` of a function of a batch."""
 
+    def listed(**given: Any) -> list[Any]:
+        return list(function(**given))
+
     @contextlib.contextmanager
     def opened(model: Path, codec: Codec, threads: int, settings: Decoding, seed: int) -> Iterator[Translate]:
         import numpy as np
@@ -105,7 +109,8 @@ def by_batch(
                 values["draw"] = np.random.default_rng([seed, number])
                 torch.manual_seed(int(values["draw"].integers(2**63)))
                 with without_penalties_of_its_own(network), behind_prompts(network, codec):
-                    texts = list(function(**{each: values[each] for each in asked}))
+                    about = functools.partial("{} sources in {}".format, len(chosen), languages[0])
+                    texts = plugins.call(f"engine {name!r}", listed, {each: values[each] for each in asked}, about)
                 if len(texts) != len(chosen) or not all(isinstance(text, str) for text in texts):
                     raise InputError(f"engine {name!r} returned {len(texts)} texts for {len(chosen)} sources; it returns a text for each")
                 for place, text in zip(chosen, texts, strict=True):

@@ -10,23 +10,26 @@ import copy
 import dataclasses
 import functools
 import inspect
+import itertools
 import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import PydanticUserError, TypeAdapter, ValidationError
 
 from workflow_scripts import plugins, registry
 from workflow_scripts.config.configuration import Config
 from workflow_scripts.config.experiments import OfItsTask
+from workflow_scripts.entry_names import typed
 from workflow_scripts.run.explanations import explained
 from workflow_scripts.run.loading import ALIKE, DEFINITIONS, located, plugins_of, stands_alone, written_out
 from workflow_scripts.run.uses import data_file, sources_of
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks.entry import Task
 from workflow_scripts.text.acquisition import columns_of
+from workflow_scripts.training.pretraining_settings import Pretraining
 
 # ---------------------------------------------------------------------------------------------
 # reading
@@ -41,6 +44,7 @@ def load(raw: dict[str, Any], files: Sequence[Path | str] = (), ours: Any = ()) 
     try:
         named = plugins_of(raw, files, ours)
         plugins.load(named)
+        _check_types()
         return _load({**raw, "plugins": named} if named else raw)
     except InputError as error:
         raise InputError("\n".join((located(str(error), files, ours), *stands_alone(files)))) from None
@@ -58,6 +62,7 @@ def _load(raw: dict[str, Any]) -> Config:
     found = list(data_problems(config))
     if not found:
         _find_data(config)
+        _read_values(config)
         found = list(dict.fromkeys(problems(config)))  # an arm's stand in each experiment that has it
     if found:
         raise InputError("config:\n" + "\n".join(f"  {problem}" for problem in found))
@@ -135,6 +140,47 @@ def _find_data(config: Config) -> None:
             if source.data:
                 source.file = data_file(config, source.data)
                 source.columns = columns_of(config.data[source.data]) or source.columns
+
+
+def _check_types() -> None:
+    """Raise `InputError` where settings of a plugin's entry have a type whose values cannot be checked."""
+    for kind, entry in registry.registered():
+        if not entry.plugin or (settings := plugins.own_block(entry)) is None:
+            continue
+        for name, hint in get_type_hints(settings, include_extras=True).items():
+            try:
+                TypeAdapter(hint)
+            except (PydanticUserError, TypeError):
+                called = getattr(hint, "__name__", hint)
+                raise InputError(
+                    f"plugin {entry.plugin}: {kind} {entry.name!r}: {settings.__name__}.{name} is a {called}, whose values cannot stand "
+                    "in a configuration; take numbers, texts, lists or mappings of them, or dataclasses"
+                ) from None
+
+
+def _read_values(config: Config) -> None:
+    """Read the values of entries' own settings as their types say: 1e-3 is a text in YAML. What does not fit is reported elsewhere."""
+    for phase in itertools.chain(*config.arms.values()):
+        if phase.restores:
+            phase.noise = _read(phase.restores.settings, phase.noise)
+        elif phase.learns:
+            phase.objective = _read(phase.learns.settings or Pretraining, phase.objective)
+    for experiment in config.experiments.values():
+        if decoding := getattr(experiment, "decoding", None):
+            decoding.engine_settings = _read(registry.entry("engine", decoding.engine).settings, decoding.engine_settings)
+    for backbone in config.backbones.values():
+        if backbone.pretraining and backbone.objective:
+            entry = registry.entry("objective", backbone.objective)
+            backbone.pretraining.objective_settings = _read(entry.settings, backbone.pretraining.objective_settings)
+
+
+def _read(settings: type | None, given: dict[str, Any]) -> dict[str, Any]:
+    if settings is None or not given:
+        return given
+    try:
+        return typed(settings, given)
+    except ValidationError:
+        return given
 
 
 LIKE = "Name of another definition in {}. Settings not given here are copied from it."

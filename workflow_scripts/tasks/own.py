@@ -18,6 +18,7 @@ is that of our own tasks with a head (`head_task`).
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, make_dataclass
 from pathlib import Path
@@ -124,14 +125,22 @@ def task(
     called = called or {}
     head = _settings(name, settings)
 
-    def call(each: str, given: dict[str, Any]) -> Any:
-        return functions[each](**{parameter: given[parameter] for parameter in asked[each]})
+    def call(each: str, given: dict[str, Any], made: Callable[[Any], Any] = lambda returned: returned) -> Any:
+        """What is `made` of what a function returns."""
+        values = {parameter: given[parameter] for parameter in asked[each]}
+        about = functools.partial("it asks for {}".format, ", ".join(values))
+        return plugins.call(f"task {name!r}: `{each}`", lambda: made(functions[each](**values)), {}, about)
+
+    def scored_by(each: str) -> Callable[[np.ndarray], float]:
+        return lambda sums: plugins.call(f"task {name!r}: `{each}`", lambda: float(scores[each](sums)), {}, lambda: f"sums {sums}")
+
+    safe_scores = {each: scored_by(each) for each in scores}
 
     def losses(logits: Any, numbers: Any, about: About) -> Any:
         return call("loss", {"outputs": logits, "numbers": numbers, "labels": about.labels, "settings": about.settings})
 
     def answered(part: Part, logits: Any, about: About) -> Answered:
-        answers = list(call("answer", {"outputs": logits, "labels": about.labels, "settings": about.settings}))
+        answers = call("answer", {"outputs": logits, "labels": about.labels, "settings": about.settings}, list)
         if len(answers) != len(part.examples):
             raise InputError(f"task {name!r}: `answer` returned {len(answers)} answers to {len(part.examples)} {row}")
         numbers = torch.tensor([number for _, (number,) in part.rows])
@@ -140,7 +149,8 @@ def task(
     def counted(examples: list[Example], given: list[Any], code: str, about: About) -> np.ndarray:
         truth = [kind(example.label) for example in examples]
         read = [kind(str(each)) for each in given]
-        found = np.asarray(call("counts", {"truth": truth, "given": read, "language": code, "settings": about.settings}), dtype=float)
+        values = {"truth": truth, "given": read, "language": code, "settings": about.settings}
+        found = call("counts", values, lambda rows: np.asarray(rows, dtype=float))
         if found.ndim != 2 or len(found) != len(examples):
             raise InputError(
                 f"task {name!r}: `counts` returned {found.shape}; it returns a row of counts for each of {len(examples)} {row}"
@@ -150,8 +160,8 @@ def task(
     def scored(examples: list[Example], given: list[Any], code: str, about: About) -> dict[str, Any]:
         texts = {"texts": [example.text for example in examples], "pairs": [example.pair for example in examples], "language": code}
         truth, learnt = ([kind(example.label) for example in some] for some in (examples, about.learnt))
-        simple = counted(examples, list(call("trivial", {**texts, "truth": truth, "learnt": learnt})), code, about).sum(axis=0)
-        return {"examples": len(examples), **scores_beside(counted(examples, given, code, about), simple, scores, metric, "trivial")}
+        simple = counted(examples, call("trivial", {**texts, "truth": truth, "learnt": learnt}, list), code, about).sum(axis=0)
+        return {"examples": len(examples), **scores_beside(counted(examples, given, code, about), simple, safe_scores, metric, "trivial")}
 
     def measure(settings: Any, text: Any) -> Measure:
         return Measure(
@@ -192,7 +202,7 @@ def task(
         network=network or load,
         predictions=of_whole_texts(answered),
         counts=counted,
-        scores=scores,
+        scores=safe_scores,
         score=scored,
         leading=lambda settings, labels: metric,
         loss=lambda about: summed_over_rows(lambda logits, numbers: losses(logits, numbers, about)),

@@ -113,11 +113,11 @@ def adapt(network: Any, chosen: Mapping[str, Any], seed: int) -> Adapted:
     own = from_plain(entry.settings, {key: value for key, value in chosen.items() if key != "kind"}) if entry.settings else None
     given = {"network": network, "form": family_of(network.config), "settings": own}
     set_seed(seed)
-    made = entry.make(**{each: given[each] for each in entry.asked})
+    made = plugins.call_if_theirs(entry, entry.make, {each: given[each] for each in entry.asked}, lambda: type(network).__name__)
     wrapped, merge = None, None
     if isinstance(made, Added):
         made, merge = made
-    if isinstance(made, Iterable):
+    if isinstance(made, Iterable) and not isinstance(made, str):
         wanted, there = {*made}, dict(network.named_parameters())
         if lost := sorted(map(str, wanted - there.keys())):
             has = f"which the network does not have; it has {some_names([*there])}"

@@ -205,7 +205,10 @@ def translate(
 def _method_of(entry: Generator, given: str) -> Method:
     """How a generator is trained by settings that are `given` as JSON."""
     settings = entry.effective(own_settings(entry, given))
-    method = entry.learn(settings) if entry.learn else Method()
+    learn = entry.learn or (lambda settings: Method())
+    method = plugins.call_if_theirs(entry, lambda: learn(settings), {}, lambda: f"settings {settings}")
+    if not isinstance(method, Method):
+        raise InputError(f"generator {entry.name!r} returned {method!r}; it returns a crossgap.Method")
     if entry.name == USUAL:
         return method
     about: dict[str, Any] = {"generator": entry.name} | ({entry.key: asdict(settings)} if settings else {})
