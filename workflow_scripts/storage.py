@@ -56,6 +56,13 @@ def lies_in(path: Path) -> tuple[Path, str, str]:
     return nearest_folder(full if full.is_dir() else full.parent), "", "name another place"
 
 
+def lost_link(folder: Path) -> str:
+    """What to say of a folder that is a link to one that is not there; empty for any other."""
+    if not folder.is_symlink() or folder.exists():
+        return ""
+    return f"{folder} is a link to {folder.readlink()}, which is not there; make that folder, or remove the link"
+
+
 def temporary_folder() -> Path:
     """Where temporary files are to be. Where that is full, Python writes them elsewhere without a word; Snakemake's scheduler does not."""
     named = (os.environ.get(variable, "") for variable in ("TMPDIR", "TEMP", "TMP"))

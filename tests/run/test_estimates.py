@@ -119,5 +119,6 @@ def test_what_is_computed_again_is_not_kept():
 
 def test_names_of_gpus():
     names = {"rtx_a4000": None, "quadro_p1000": None, "mi300a": 128, "l40s": 48, "gtx1080": None}
+    names |= {"gh200": 96, "nvidia_gh200_480gb": 96, "NVIDIA GH200 480GB": 96}
     names |= {"a100": 40, "nvidia_a100-sxm4-80gb": 80, "A100_80GB": 80, "h200": 141, "l40s": 48, "rtx_3090": 24, "mystery": None, "": None}
     assert {name: gpu_gigabytes(name) for name in names} == names

@@ -2,7 +2,7 @@
 
 import pytest
 
-from workflow_scripts.run.partitions import Nodes, check_job, gpus_in, gpus_of, minutes
+from workflow_scripts.run.partitions import Nodes, check_job, gpu_here, gpus_in, gpus_of, machine_memory, minutes
 from workflow_scripts.stage import InputError
 
 
@@ -35,3 +35,14 @@ def test_a_job_that_no_node_can_take_is_told(job, said):
 def test_a_job_that_a_node_can_take():
     job = {"slurm_partition": "cpu,gpu", "gpu": 2, "gpu_model": "V100", "mem_mb": 400_000, "runtime": 1440, "threads": 8}
     assert check_job("finetune", job, CLUSTER) == "cpu,gpu" and check_job("scores", {"slurm_account": "x"}, CLUSTER) == "any partition"
+
+
+@pytest.mark.parametrize(
+    ("said", "size"), [("81559\n40960", 40960 * 2**20), ("[N/A]", machine_memory()), ("No devices were found", 0.0), ("", 0.0)]
+)
+def test_the_gpu_of_this_machine_may_share_its_memory(said, size, commands, monkeypatch):
+    commands("nvidia-smi", said)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    gpu_here.cache_clear()
+    assert gpu_here() == size
+    gpu_here.cache_clear()

@@ -178,3 +178,15 @@ def test_make_calls_it_unless_it_is_told_to_show_everything(tmp_path):
         assert f'exec env PYTHONPATH="{ROOT}" python -m workflow_scripts.run.progress --cores all' in said(target)
         assert "exec snakemake --cores all" in said(target, "VERBOSE=1")
     assert "python -m workflow_scripts.run.progress  --profile slurm" in said("resume", "ARGS=--profile slurm")
+
+
+def test_results_that_are_no_folder_are_one_line(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    results = tmp_path / "results"
+    results.symlink_to("/not/there")
+    assert progress.main(["--cores", "1"]) == 1
+    assert capsys.readouterr().out == "error: results is a link to /not/there, which is not there; make that folder, or remove the link\n"
+    results.unlink()
+    results.touch()
+    assert progress.main(["--cores", "1"]) == 1
+    assert capsys.readouterr().out.splitlines() == ["error: results/logs: a part of this path is a file where a folder should be"]

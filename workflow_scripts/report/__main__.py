@@ -132,7 +132,7 @@ def write_report(
     }
     called = command(results)
     common["command"] = "" if called is None else shlex.join(["snakemake", *called])
-    common["for_more_seeds"] = "" if called is None else shlex.join(["snakemake", *with_seeds(called)])
+    common["for_more_seeds"] = "" if called is None else shlex.join(["snakemake", *with_seeds(called, plans.config.run.seeds)])
     common["about"] = about(results, studies, common["provenance"])
     common["more_seeds"] = time_of_more_seeds(results, common["cost"])
     if pages:

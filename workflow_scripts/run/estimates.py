@@ -123,8 +123,10 @@ _GPUS = {
 
 def gpu_gigabytes(model: str) -> float | None:
     """The memory of a GPU by the name that a cluster gives it, of several sizes the smallest; None where the name does not tell."""
+    plain = re.sub(r"[^a-z0-9]", "", model.lower())
+    if "gh200" in plain:  # whose name may have the 480 GB of its CPU
+        return 96.0
     if size := re.search(r"(\d+)\s*gb", model.lower()):
         return float(size[1])
-    plain = re.sub(r"[^a-z0-9]", "", model.lower())
     # an A40 is no A4000
     return next((size for name, size in sorted(_GPUS.items(), key=lambda row: -len(row[0])) if re.search(rf"{name}(?!\d)", plain)), None)

@@ -1,5 +1,6 @@
 """lines: what `progress` says before a run, every minute, and at its end. It needs the standard library alone."""
 
+import json
 import re
 import shlex
 import textwrap
@@ -89,7 +90,7 @@ def ended(run: Run, passed: float, status: int, arguments: Sequence[str]) -> Ite
         yield from wrapped(f"That is {outcomes.verdict(answer)}.")
         yield f"The page:   {page} (all sentences: {results / 'translations'})"
         yield f"The table:  {results / 'scores.tsv'}"
-        yield from next_steps(rows[0], arguments)
+        yield from next_steps(rows[0], arguments, seeds_of(results / "configuration.json"))
 
 
 def of_all_testsets(rows: list[dict[str, str]]) -> dict[str, str]:
@@ -98,28 +99,47 @@ def of_all_testsets(rows: list[dict[str, str]]) -> dict[str, str]:
     return next((row for row in same if row["testset"] == "average"), rows[0])
 
 
-def next_steps(row: dict[str, str], arguments: Sequence[str]) -> Iterator[str]:
-    """What to do after a run."""
+def next_steps(row: dict[str, str], arguments: Sequence[str], seeds: Sequence[int] = (1,)) -> Iterator[str]:
+    """What to do after a run with these seeds."""
     if row["seeds"] == "1":
         yield "Next:       two more seeds tell whether another training gives the same, in twice this time:"
-        yield f"            snakemake {shlex.join(with_seeds(arguments))}"
+        yield f"            snakemake {shlex.join(with_seeds(arguments, seeds))}"
     yield YOUR_TEXT
 
 
-def with_seeds(arguments: Sequence[str]) -> list[str]:
-    """Snakemake's arguments with two more seeds.
+def seeds_of(configuration: Path) -> list[int]:
+    """The seeds of a run, as its configuration was written out; the usual one where that is not there."""
+    try:
+        return json.loads(configuration.read_text(encoding="utf-8"))["run"]["seeds"]
+    except (OSError, ValueError, KeyError):
+        return [1]
+
+
+def with_seeds(arguments: Sequence[str], seeds: Sequence[int]) -> list[str]:
+    """Snakemake's arguments with two more `seeds`.
 
     Of several `--config`, and of several values of `run` in one, Snakemake takes the last alone; so what is there is added to.
     """
-    seeds, words = "seeds: [1, 2, 3]", [*arguments]
-    run = next((at for at, word in enumerate(words) if word.startswith("run={")), None)
-    if run is not None:
-        others = re.sub(r"\bseeds:\s*\[[^]]*\],?\s*", "", words[run].removeprefix("run={").strip().removesuffix("}")).strip(", ")
-        words[run] = f"run={{{others}{', ' if others else ''}{seeds}}}"
-    elif "--config" in words:
-        words.insert(words.index("--config") + 1, f"run={{{seeds}}}")
-    else:
-        words += ["--config", f"run={{{seeds}}}"]
+    more = [*seeds, *[each for each in range(1, len(seeds) + 3) if each not in seeds][:2]]
+    wanted, words = f"seeds: {more}", _with_config_apart(arguments)
+    last = max((at for at, word in enumerate(words) if word == "--config"), default=None)
+    if last is None:
+        return [*words, "--config", f"run={{{wanted}}}"]
+    end = next((at for at in range(last + 1, len(words)) if words[at].startswith("-")), len(words))
+    run = max((at for at in range(last + 1, end) if words[at].startswith("run={")), default=None)
+    if run is None:
+        return [*words[: last + 1], f"run={{{wanted}}}", *words[last + 1 :]]
+    others = re.sub(r"""(["']?)\bseeds\1:\s*\[[^]]*\],?\s*""", "", words[run].removeprefix("run={").strip().removesuffix("}")).strip(", ")
+    words[run] = f"run={{{others}{', ' if others else ''}{wanted}}}"
+    return words
+
+
+def _with_config_apart(arguments: Sequence[str]) -> list[str]:
+    """Snakemake's arguments, with `--config` and a blank for each of the ways to write it."""
+    words = []
+    for word in arguments:
+        option, value = next(((each, word.removeprefix(each)) for each in ("--config=", "-C") if word.startswith(each)), ("", word))
+        words += ["--config", *([value] if value else [])] if option else [word]
     return words
 
 

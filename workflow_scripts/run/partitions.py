@@ -109,8 +109,18 @@ def minutes(limit: str) -> float:
 
 @functools.cache
 def gpu_here() -> float:
-    """The memory in bytes of this machine's GPU, of several the smallest; 0 where there is none, or it is hidden from this run."""
+    """The memory in bytes of this machine's GPU, of several the smallest; 0 where there is none, or it is hidden from this run.
+
+    A GPU that says no number shares the machine's memory, as NVIDIA's GB10 does.
+    """
     if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1", "NoDevFiles"):
         return 0.0
     answer = output_of("nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits") or ""
-    return min((float(line) * 2**20 for line in answer.splitlines() if line.strip().isdigit()), default=0.0)
+    lines = [line.strip() for line in answer.splitlines()]
+    sizes = [float(line) * 2**20 for line in lines if line.isdigit()] + [machine_memory() for line in lines if line.startswith("[")]
+    return min(sizes, default=0.0)
+
+
+def machine_memory() -> float:
+    """The memory of this machine in bytes."""
+    return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))

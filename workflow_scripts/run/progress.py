@@ -33,6 +33,7 @@ from workflow_scripts.run import outcomes
 from workflow_scripts.run.lines import LOG, WIDTH, announced, clock, ended, line_about, rounded, wanted_comparisons, wrapped
 from workflow_scripts.run.processes import Child, beside, logging_to, say, status_of, stop
 from workflow_scripts.run.schedule import ANSWER, Run, look_at_trainings, planned, take, time_left
+from workflow_scripts.storage import lost_link, refused_file
 
 EVERY = 60.0
 """Seconds between two lines on how far the run is."""
@@ -79,7 +80,14 @@ def main(arguments: Sequence[str]) -> int:
         return subprocess.run([*command, *arguments]).returncode
     folder = folder_of(arguments)
     log = folder / LOG
-    log.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.touch()
+    except OSError as error:
+        if not (said := lost_link(folder / "results") or refused_file(error)):
+            raise
+        say(f"error: {said}")
+        return 1
     child, began = Child(), time.time()
     with open(log, "a", encoding="utf-8") as words, tempfile.TemporaryDirectory() as scratch:
         if not alone(words):

@@ -11,9 +11,10 @@ from workflow_scripts.run.arms import trained_arms
 from workflow_scripts.run.estimates import gpu_gigabytes, host_memory, training_disk, training_memory, vectors_disk
 from workflow_scripts.run.findings import Finding, Jobs, gigabytes, translated, used_corpora, used_lexicons
 from workflow_scripts.run.model_findings import shape_of
-from workflow_scripts.run.partitions import Nodes, check_job, gpu_here, gpus_of, read_accounts, read_partitions
+from workflow_scripts.run.partitions import Nodes, check_job, gpu_here, gpus_of, machine_memory, read_accounts, read_partitions
 from workflow_scripts.run.submission import refusal
 from workflow_scripts.stage import InputError, resource
+from workflow_scripts.storage import lost_link
 from workflow_scripts.tasks.experiment import Trained, of_training
 from workflow_scripts.tasks.plan import BackbonePlan, Plans
 from workflow_scripts.text.corpus import Corpus
@@ -146,16 +147,14 @@ def given_memory(job: dict[str, Any], device: str) -> Memory:
         return Memory(_HERE, here, 1)
     if "mem_mb" in job:
         return Memory("the profile's mem_mb is", job["mem_mb"] * 1e6, 0)
-    return Memory("this machine has", os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"), 0)
+    return Memory("this machine has", machine_memory(), 0)
 
 
 def disk(plans: Plans) -> Iterator[Finding]:
     """Compare the disk space that a run needs with what is free under ``results/``."""
     folder = Path("results")
-    if folder.is_symlink() and not folder.exists():
-        yield Finding(
-            "WRONG", "disk", f"results is a link to {folder.readlink()}, which is not there; make that folder, or remove the link"
-        )
+    if said := lost_link(folder):
+        yield Finding("WRONG", "disk", said)
         return
     if not os.access(folder if folder.exists() else ".", os.W_OK):
         yield Finding("WRONG", "disk", "results cannot be written to; run elsewhere (snakemake --directory FOLDER), or mount it writable")
