@@ -148,6 +148,22 @@ def test_the_page_says_which_examples_were_cut(tmp_path):
     assert "1,199 answers of de lie between two windows (random)." in text
 
 
+def test_the_page_says_nothing_of_phases_and_of_other_arms_that_there_are_not(tmp_path):
+    results(tmp_path / "results")
+    config = configuration()
+    said = [
+        "Dashed: the pretext phase",
+        "In italics: the pretext phase",
+        "its pretext phase included",
+        "against other arms",
+        "other arms it is not",
+    ]
+    for arms, expected in ((ARMS, said), (("plain", "csr"), said[:3]), (("plain",), [])):
+        config.run.arms = [*arms]
+        page = made(tmp_path, config)
+        assert [sentence for sentence in said if sentence in page] == expected
+
+
 def test_words_that_an_arm_switches_while_it_is_finetuned_are_told(tmp_path):
     root = results(tmp_path / "results")
     assert "switched by the lexicon, anew" not in made(tmp_path, configuration())
@@ -206,7 +222,7 @@ def test_what_the_most_frequent_label_beats_is_said_first(tmp_path):
             "On average over 2 test sets (de, en): Better on these sentences, by 13.50 points of accuracy; another training may differ",
             f"csr has 74.50, plain 61.00, {interval}",
         ),
-        ("By test set better in 1, not shown in 1", "better: German (+25.00); not shown: English (+2.00)."),
+        ("csr by test set: better in 1, not shown in 1", "better: German (+25.00); not shown: English (+2.00)."),
     ]
     assert words[0][1].startswith("csr has 74.50, random 62.50, a difference of +12.00")
 
@@ -322,8 +338,8 @@ def test_an_average_does_not_hide_what_is_worse_on_a_test_set():
     each = differences_by_testset(rows, over_seeds, "switch", "plain", "accuracy", called)
     # French: the test is sure, Student's interval of the three seeds is not
     assert [(row["name"], row["shown"]) for row in each] == [("Chinese", "better"), ("French", "not shown"), ("German", "worse")]
-    said = counted(each, "accuracy")
-    assert said["claim"] == "By test set better in 1, worse in 1, not shown in 1"
+    said = counted(each, "accuracy", "switch")
+    assert said["claim"] == "switch by test set: better in 1, worse in 1, not shown in 1"
     assert said["numbers"] == "better: Chinese (+23.00); worse: German (−4.90); not shown: French (+0.67)."
 
 

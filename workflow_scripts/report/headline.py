@@ -54,7 +54,7 @@ def headline(
         ]
         said = [{"claim": place + claim, "numbers": numbers} for place, (claim, numbers) in answers]
         each = differences_by_testset(rows, over_seeds, arm, other, metrics[0], called) if called else []
-        said += [counted(each, metrics[0])] if each else []
+        said += [counted(each, metrics[0], arm)] if each else []
         found.append({"question": question(study, arm, other, kind), "answers": said, "testsets": each})
     return found
 
@@ -75,8 +75,8 @@ def differences_by_testset(rows: Rows, over_seeds: Rows, arm: str, other: str, m
     return sorted(found, key=lambda row: -row["value"])
 
 
-def counted(each: Rows, metric: str) -> dict[str, str]:
-    """A sentence on how many test sets are better, and worse, and of how many that is not shown; the largest differences first."""
+def counted(each: Rows, metric: str, arm: str) -> dict[str, str]:
+    """A sentence on how many test sets an arm is better on, and worse, and on how many that is not shown; the largest differences first."""
     named = {}
     for shown in ("better", "worse", "not shown"):
         group = sorted((row for row in each if row["shown"] == shown), key=lambda row: -abs(row["value"]))
@@ -84,7 +84,7 @@ def counted(each: Rows, metric: str) -> dict[str, str]:
     named = {shown: names for shown, names in named.items() if names}
     counts = ", ".join(f"{shown} in {len(names)}" for shown, names in named.items())
     listed = [f"{shown}: {', '.join(names)}" if len(named) > 1 else ", ".join(names) for shown, names in named.items()]
-    return {"claim": f"By test set {counts}", "numbers": "; ".join(listed) + "."}
+    return {"claim": f"{arm} by test set: {counts}", "numbers": "; ".join(listed) + "."}
 
 
 def paired_differences(study: Study, rows: Rows, over_seeds: Rows, testset: str, metric: str) -> Rows:
