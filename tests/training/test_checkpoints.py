@@ -19,7 +19,8 @@ import torch
 import warm
 from phases import TINY, assert_alike, assert_same, curve_of, finetune, phase_files
 
-from workflow_scripts.stage import InputError, Stopped, read_json
+from workflow_scripts.noise.rounds import read_meaning
+from workflow_scripts.stage import InputError, Stopped, read_json, write_json
 from workflow_scripts.training import checkpoints, loop
 from workflow_scripts.training.checkpoints import (
     Deadline,
@@ -252,6 +253,26 @@ def test_a_corrected_language_or_documents_start_a_translation_anew(setup, tmp_p
     assert "not continuing from" in said and "languages: ['de', 'en'] → ['en', 'de']" in said
     finetune(*setup, tmp_path, settings, documents=True)
     assert "documents: False → True" in capsys.readouterr().out
+
+
+def test_the_same_lines_with_another_meaning_are_another_phase(setup, tmp_path, capsys):
+    """An arm that restored them, and now writes them as they stand; and a plugin's noise that now writes masks."""
+    folder, start = setup
+    shutil.copytree(folder / "noised", tmp_path / "noised")
+    settings = Training(**TINY, updates=2, evaluate_every=2, checkpoint="last")
+    said = []
+    for kind, more in (("codeswitch", {}), ("switched_text", {"as_text": True}), ("theirs", {}), ("theirs", {"masks": True})):
+        write_json(tmp_path / "noised/codeswitch.json", {"kind": kind, "unit": "word", "masks": False, **more})
+        finetune(folder, start, tmp_path, settings, noised=tmp_path / "noised")
+        said.append(capsys.readouterr().out)
+    for words in ("as_text: None → True", "as_text: True → None; masks: None → False", "masks: False → True"):
+        assert f"not continuing from {tmp_path}/checkpoints/" in said[-1] and any(f"({words})" in each for each in said)
+
+
+def test_noises_of_ours_that_are_restored_add_nothing_to_the_description(tmp_path):
+    for kind, masks in (("codeswitch", False), ("mask", True), ("released", True)):
+        write_json(tmp_path / "codeswitch.json", {"kind": kind, "unit": "word", "masks": masks})
+        assert read_meaning(tmp_path) == {}
 
 
 def test_checkpoints_of_other_settings_are_refused_by_name(tmp_path, capsys):

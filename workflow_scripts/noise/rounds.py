@@ -8,6 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from workflow_scripts import registry
 from workflow_scripts.stage import read_json
 from workflow_scripts.text.files import chunks, writers
 
@@ -55,3 +56,14 @@ def read_form(folder: Path) -> Form:
     report: dict[str, Any] = read_json(folder / REPORT) if (folder / REPORT).exists() else {"unit": "word", "masks": True}
     masks = report.get("masks", report.get("kind") == "mask")  # files of earlier versions lack `masks`
     return Form(report["unit"] == "piece", masks, report.get("as_text", False))
+
+
+def read_meaning(folder: Path) -> dict[str, bool]:
+    """What decides, beside its lines, what is learnt from a folder of rounds: the same lines may be restored, or written as they stand.
+
+    Noises of ours that are restored add nothing, since their lines tell them apart: checkpoints of earlier versions are still gone on from.
+    """
+    form = read_form(folder)
+    noise = registry.entries("noise").get(read_json(folder / REPORT)["kind"]) if (folder / REPORT).exists() else None
+    is_ours = not (folder / REPORT).exists() or (noise is not None and not noise.plugin)
+    return ({"as_text": True} if form.as_text else {}) | ({} if is_ours else {"masks": form.masks})

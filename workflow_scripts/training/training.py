@@ -28,6 +28,7 @@ from workflow_scripts.models.recognition import family_of
 from workflow_scripts.models.templates import Templates
 from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.noise.codeswitch import CodeSwitch
+from workflow_scripts.noise.rounds import read_meaning
 from workflow_scripts.stage import InputError, from_plain, is_first_process, own_settings, run
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.training.bitext import read_bitext
@@ -73,7 +74,8 @@ def restore(
 
     text = {path.name: path for path in sorted(noised.glob("*.tsv.zst"))}
     asked = from_plain(Templates, json.loads(templates))
-    train_phase(job, settings, text, read, room, templates=asked, languages=languages, documents=documents)
+    method = Method(about=read_meaning(noised))
+    train_phase(job, settings, text, read, room, method, templates=asked, languages=languages, documents=documents)
 
 
 def learn(
