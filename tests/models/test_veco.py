@@ -26,6 +26,8 @@ from workflow_scripts.models.tokenisation import load_codec, load_tokenizer
 from workflow_scripts.models.veco import CROSS, decode, encode, has_cross_attention, load_stack
 from workflow_scripts.stage import InputError, read_json
 
+WORDS = "roberta.embeddings.word_embeddings.weight"
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
@@ -69,6 +71,22 @@ def test_a_bert_with_the_pieces_of_an_xlmr_becomes_one(made, batch, tmp_path):
     # it reads as many pieces, and whatever takes an XLM-R takes it
     assert stack.config.max_position_embeddings == 42
     assert convert(tmp_path / "bert", tmp_path / "bart", "encoder-decoder")["decoder_layers"] == 2
+    drawn = load_stack(tmp_path / "bert", cross=False, from_scratch=True).state_dict()
+    assert {name: weight.shape for name, weight in drawn.items()} == {name: weight.shape for name, weight in stack.state_dict().items()}
+    assert not torch.allclose(drawn[WORDS], stack.state_dict()[WORDS])
+
+
+@pytest.mark.parametrize("cross", [True, False])
+def test_from_scratch_all_weights_are_drawn_from_the_seed(made, cross, tmp_path):
+    save_model(XLMRobertaForMaskedLM.from_pretrained(made[0]).half(), load_tokenizer(made[0]), tmp_path / "half")
+    given, first, again, other = (
+        load_stack(tmp_path / "half", cross=cross, seed=seed, from_scratch=drawn).state_dict()
+        for seed, drawn in ((3, False), (3, True), (3, True), (4, True))
+    )
+    assert given.keys() == first.keys() and all(torch.equal(weight, again[name]) for name, weight in first.items())
+    matrices = [name for name, weight in first.items() if weight.dim() == 2]
+    assert {first[name].dtype for name in matrices} == {torch.float32}
+    assert not any(torch.allclose(first[name], known[name]) for name in matrices for known in (given, other) if CROSS not in name)
 
 
 @torch.no_grad()

@@ -217,6 +217,15 @@ def test_what_is_loaded_without_its_cross_attention_is_no_veco(tiny, tmp_path):
     assert not has_cross_attention(tmp_path / "read")
 
 
+def test_from_scratch_the_stack_has_other_weights(tiny):
+    word = "roberta.embeddings.word_embeddings.weight"
+    given, drawn, again = (
+        veco_losses.load(tiny[0], Training(max_length=30), 5, from_scratch, veco=Veco()).state_dict()[word]
+        for from_scratch in (False, True, True)
+    )
+    assert torch.equal(drawn, again) and not torch.allclose(drawn, given)
+
+
 PAIR, ALONE = ([0, 5, 2, 0, 6, 2], [-100] * 6), ([0, 5, 2], [-100] * 3)
 """Rows of two segments and of one; 0 begins a segment."""
 

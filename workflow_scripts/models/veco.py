@@ -47,12 +47,19 @@ CROSS = ".crossattention."
 
 
 def load_stack(
-    folder: Path | str, *, cross: bool, dropout: float = 0.0, attention_dropout: float = 0.0, seed: int = 1, **settings: Any
+    folder: Path | str,
+    *,
+    cross: bool,
+    dropout: float = 0.0,
+    attention_dropout: float = 0.0,
+    seed: int = 1,
+    from_scratch: bool = False,
+    **settings: Any,
 ) -> Any:
     """The stack in `folder`, a VECO or an XLM-R, in float32; with `cross`, of an XLM-R the cross-attention is drawn from `seed`.
 
     A BERT that has XLM-R's pieces, as multilingual E5 has, becomes the XLM-R that computes the same. Without `cross` it is
-    a plain XLM-R. `settings` are further ones of `read_weights`.
+    a plain XLM-R. With `from_scratch` all weights are drawn from `seed`. `settings` are further ones of `read_weights`.
 
     Raises `InputError` for another family, and for weights that do not fit the configuration.
     """
@@ -68,9 +75,12 @@ def load_stack(
     config = as_xlmr(AutoConfig.from_pretrained(folder)) if is_bert else XLMRobertaConfig.from_pretrained(folder)
     config.update({"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": attention_dropout, "use_cache": False})
     config.update({"is_decoder": cross, "add_cross_attention": cross})
+    config.dtype = torch.float32  # a folder in half precision says so
     set_seed(seed)
     kind: Any = XLMRobertaForCausalLM if cross else XLMRobertaForMaskedLM
-    if is_bert:
+    if from_scratch:
+        stack = kind(config)
+    elif is_bert:
         stack = kind(config)
         stack.load_state_dict({**stack.state_dict(), **weights_as_xlmr(folder, **settings)})
     else:

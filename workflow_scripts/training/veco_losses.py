@@ -233,9 +233,12 @@ def measured(
 def load(folder: Path | str, settings: Training, seed: int, from_scratch: bool = False, *, veco: Veco) -> Any:
     """The stack in `folder`, an XLM-R or a VECO, with the phase's dropout; without `cs_mlm` it has no cross-attention.
 
+    With `from_scratch` its weights are random.
+
     Raises `InputError` for a model that does not fit: its vocabulary, its size, or the length of its rows.
     """
-    stack = load_stack(folder, cross=veco.cs_mlm, dropout=settings.dropout, attention_dropout=settings.attention_dropout, seed=seed)
+    chosen: dict[str, Any] = {"dropout": settings.dropout, "attention_dropout": settings.attention_dropout}
+    stack = load_stack(folder, cross=veco.cs_mlm, seed=seed, from_scratch=from_scratch, **chosen)
     check_layout(Path(folder), load_tokenizer(folder), stack.config)
     if settings.max_length > (longest := longest_row(stack.config)):
         raise InputError(f"{folder}: reads rows of at most {longest} pieces, max_length is {settings.max_length}; lower it")
