@@ -134,6 +134,27 @@ def test_the_first_lines_of_a_long_file(server, tmp_path):
         acquired(tmp_path, Data(url=f"{server.url}/en.txt.xz", lines=21, sha256=sha256(head)))
 
 
+@pytest.mark.parametrize("name", ["en.txt.xz", "en.txt.gz", "en.txt"])
+def test_the_first_lines_are_asked_for_again_where_a_download_breaks_off_or_the_server_is_busy(name, server, tmp_path):
+    text = "".join(f"line {n} {os.urandom(40).hex()}\n" for n in range(2_000)).encode()
+    pack = {".xz": lzma.compress, ".gz": gzip.compress}.get(Path(name).suffix, bytes)
+    server.files[f"/{name}"] = pack(text)
+    head = b"".join(text.splitlines(keepends=True)[:1_900])
+    server.failures, server.cuts = 1, [1_000]
+    assert acquired(tmp_path, Data(url=f"{server.url}/{name}", lines=1_900, sha256=sha256(head))).read_bytes() == head
+    assert [asked for _, asked in server.requests] == [None] * fetching.ATTEMPTS
+
+
+@pytest.mark.parametrize("lines", [None, 1])
+def test_a_server_that_stays_busy_may_be_asked_later(lines, server, tmp_path):
+    server.failures = fetching.ATTEMPTS
+    with pytest.raises(InputError, match=r"the server says 503 .*\); try again later; or get the file elsewhere, with the SHA-256 1"):
+        acquired(tmp_path, Data(url=f"{server.url}/a.txt", sha256="1" * 64, lines=lines))
+    with pytest.raises(InputError, match=r"the server says 404 Not Found\); correct the address"):
+        acquired(tmp_path, Data(url=f"{server.url}/a.txt", sha256="1" * 64, lines=lines))
+    assert len(server.requests) == fetching.ATTEMPTS + 1
+
+
 # ---------------------------------------------------------------------------------------------
 # archives
 

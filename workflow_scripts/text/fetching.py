@@ -43,11 +43,17 @@ class Absent(Unreachable):
     """The server can be reached, and says that it has no such file, or gives it to nobody."""
 
 
+class Busy(Unreachable):
+    """The server can be reached, and says that it cannot give the file now."""
+
+
 def way_out(error: Unreachable, known: str, place: Path) -> str:
     """What to do about a file that could not be downloaded: where to put it, and how it is `known`."""
     by_hand = f"{known}, put it at {place} and run the same command again"
     if isinstance(error, Absent):
         return f"correct the address; or get the file elsewhere, {by_hand}"
+    if isinstance(error, Busy):
+        return f"try again later; or get the file elsewhere, {by_hand}"
     return f"get it where there is network, {by_hand}"
 
 
@@ -103,7 +109,7 @@ def fetch(url: str, sha256: str | None, lines: int | None = None) -> Path:
         what = f"{url}{f', the first {lines:,} lines' if lines else ''}"
         try:
             if lines:
-                _download_head(url, lines, partial)
+                _try_again(url, lambda: _download_head(url, lines, partial))
             else:
                 download(url, partial)
         except Unreachable as error:
@@ -135,21 +141,27 @@ def _why_other(partial: Path) -> str:
 
 def download(url: str, partial: Path) -> None:
     """Download `url` to `partial`, continuing where an earlier attempt ended. Raises `Unreachable`."""
+    _try_again(url, lambda: _download_once(url, partial))
+
+
+def _try_again(url: str, once: Callable[[], None]) -> None:
+    """Make attempts to download from `url`, each by calling `once`. Raises `Unreachable` after the last one, `Absent` at once."""
     if is_offline():
         raise Unreachable("offline, by CROSSGAP_OFFLINE")
+    failed = Unreachable()
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            return _download_once(url, partial)
+            return once()
         except requests.HTTPError as error:
-            if isinstance(refused := _refused(error), Absent):
-                raise refused from None
-            reason = str(refused)
+            failed = _refused(error)
+            if isinstance(failed, Absent):
+                break
         except _BROKEN as error:
-            reason = f"{type(error).__name__}: {first_cause(error)}"
-        print(f"{url}: attempt {attempt} of {ATTEMPTS} failed, {reason}", file=sys.stderr, flush=True)
+            failed = Unreachable(f"{type(error).__name__}: {first_cause(error)}")
+        print(f"{url}: attempt {attempt} of {ATTEMPTS} failed, {failed}", file=sys.stderr, flush=True)
         if attempt < ATTEMPTS:
             time.sleep(_PAUSE * attempt)
-    raise Unreachable(reason)
+    raise failed
 
 
 def _refused(error: requests.HTTPError) -> Unreachable:
@@ -157,11 +169,14 @@ def _refused(error: requests.HTTPError) -> Unreachable:
     answer = error.response
     assert answer is not None  # raise_for_status gives it
     is_final = answer.status_code < 500 and answer.status_code not in (408, 429)
-    return (Absent if is_final else Unreachable)(f"the server says {answer.status_code} {answer.reason}")
+    return (Absent if is_final else Busy)(f"the server says {answer.status_code} {answer.reason}")
 
 
-# reading `raw` answers raises errors of urllib3 and of the socket as well
-_BROKEN = (requests.RequestException, urllib3.exceptions.HTTPError, ConnectionError, TimeoutError)
+# reading `raw` answers raises errors of urllib3 and of the socket as well, and unpacking them those of its library
+_BROKEN = (
+    *(requests.RequestException, urllib3.exceptions.HTTPError, ConnectionError, TimeoutError),
+    *(EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error),
+)
 _PAUSE = 2.0
 
 
@@ -208,22 +223,16 @@ def size_of(url: str) -> int | None:
 
 
 def _download_head(url: str, lines: int, output: Path) -> None:
-    if is_offline():
-        raise Unreachable("offline, by CROSSGAP_OFFLINE")
-    try:
-        with (
-            requests.get(url, headers={"Accept-Encoding": "identity"}, stream=True, timeout=TIMEOUT) as answer,
-            atomic(output, "wb") as file,
-        ):
-            answer.raise_for_status()
-            suffix = Path(base_name(url)).suffix.lower()
-            unpack: Callable[[Any], Iterable[bytes]] = gzip.open if suffix == ".gz" else lzma.open if suffix == ".xz" else iter
-            for _, line in zip(range(lines), unpack(answer.raw), strict=False):
-                file.write(line)
-    except requests.HTTPError as error:
-        raise _refused(error) from None
-    except (*_BROKEN, EOFError, gzip.BadGzipFile, lzma.LZMAError, zlib.error) as error:
-        raise Unreachable(f"{type(error).__name__}: {first_cause(error)}") from None
+    """Write the first lines of what is behind `url`, unpacked; each attempt begins anew."""
+    with (
+        requests.get(url, headers={"Accept-Encoding": "identity"}, stream=True, timeout=TIMEOUT) as answer,
+        atomic(output, "wb") as file,
+    ):
+        answer.raise_for_status()
+        suffix = Path(base_name(url)).suffix.lower()
+        unpack: Callable[[Any], Iterable[bytes]] = gzip.open if suffix == ".gz" else lzma.open if suffix == ".xz" else iter
+        for _, line in zip(range(lines), unpack(answer.raw), strict=False):
+            file.write(line)
 
 
 # ---------------------------------------------------------------------------------------------
