@@ -126,7 +126,7 @@ def head(folder: Path, device: str, task: HeadTask, start: Path, text: Path, lab
         commands.finetune(task, Job(start, *outputs), train=(text / "train.tsv",), dev=(text / "dev.tsv",), settings=settings)
         found.append(columns(place / "curve.tsv", "loss", "dev_loss"))
         model, predictions = folder / "reference/model", place / "predictions"
-        named = {"testsets": ("en",), "languages": ("en",), "train": text / "train.tsv", "labels": tuple(labels)}
+        named = {"testsets": ("en",), "languages": ("en",), "train": text / "train.tsv", "labels": json.dumps([*labels])}
         commands.predict(task, model, (text / "en.tsv",), predictions, **named, settings=here)
     near(*found, 5e-3, 0)
     assert len(found[0]["dev_loss"]) == 2

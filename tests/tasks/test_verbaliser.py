@@ -41,7 +41,7 @@ def asked(model, out, told=None, **changes):
     )
     job = Job(model, *(out / name for name in ("model", "curve.tsv", "training.json", "checkpoints")), **changes)
     finetune(CLASSIFICATION, job, train=(out / "table.tsv",), dev=(out / "table.tsv",), settings=settings)
-    two = {"testsets": ("en", "de"), "languages": ("en", "de"), "labels": tuple(LABELS)}
+    two = {"testsets": ("en", "de"), "languages": ("en", "de"), "labels": json.dumps(LABELS)}
     predict(CLASSIFICATION, out / "model", (out / "table.tsv",) * 2, out / "predictions", **two)
     return read_json(out / "training.json")
 

@@ -115,7 +115,7 @@ def test_a_segment_is_a_line_however_it_is_written(tmp_path):
 
 
 def test_markup_in_a_translation_memory_is_no_text(tmp_path):
-    segment = '<seg>The <bpt i="1">&lt;b&gt;</bpt>cat<ept i="1">&lt;/b&gt;</ept> <hi>sat</hi><ph>&lt;br/&gt;</ph>.</seg>'
+    segment = '<seg>The <bpt i="1">&lt;b&gt;</bpt>cat<ept i="1">&lt;/b&gt;</ept> <hi>sat</hi><ph>&lt;img/&gt;</ph>.</seg>'
     tuvs = f'<tuv xml:lang="en">{segment}</tuv><tuv xml:lang="de"><seg>Die Katze saß.</seg></tuv>'
     (tmp_path / "m.tmx").write_text(f'<tmx version="1.4"><header/><body><tu>{tuvs}</tu></body></tmx>', encoding="utf-8")
     assert [(pair.a, pair.b) for pair in read_pairs(Source(file=str(tmp_path / "m.tmx")), ("de", "en"))] == [
