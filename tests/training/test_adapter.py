@@ -12,6 +12,7 @@ from phases import TINY, assert_same, finetune, phase_files
 from safetensors import safe_open
 from safetensors.torch import load_file
 from test_checkpoints import stopped_after
+from tiny_decoders import small_decoder
 from tiny_models import small_model
 from transformers import AutoModelForSeq2SeqLM
 
@@ -19,11 +20,12 @@ from workflow_scripts import plugins
 from workflow_scripts.models.folders import check_folder
 from workflow_scripts.models.networks import load_network, save_model
 from workflow_scripts.models.search import generate
+from workflow_scripts.models.templates import Templates, write_templates
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.models.trimming import trim
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text.files import read_lines
-from workflow_scripts.training.adapter import adapt, main, merged
+from workflow_scripts.training.adapter import adapt, main, merged, save_adapter
 from workflow_scripts.training.settings import Training
 
 LORA = {"kind": "lora", "rank": 4, "alpha": 8.0, "dropout": 0.1}
@@ -236,6 +238,19 @@ def test_a_folder_with_an_adapter_names_the_command_that_merges_it(setup, traine
     assert load_codec(tmp_path / "new").encode(["Haus"], "de") == load_codec(setup[1]).encode(["Haus"], "de")
     with pytest.raises(InputError, match="is no adapter in peft's form"):
         main(setup[1], tmp_path / "other")
+
+
+@pytest.mark.parametrize("in_base", [False, True])
+def test_a_merged_adapter_is_asked_as_the_model_that_was_trained(tmp_path, in_base):
+    start, asked = small_decoder(tmp_path, "qwen3", chat=True), Templates(task="{source} =>", chat=True)
+    network = load_network(start, "text", dropout=0.0, attention_dropout=0.0, seed=1)
+    about = {"base": {}, "languages": ["de", "en"]}
+    save_adapter(adapt(network, LORA, 1), start, tmp_path / "adapter", about, None if in_base else asked)
+    write_templates(asked if in_base else Templates(), start)
+    main(tmp_path / "adapter", tmp_path / "merged", base=str(start))
+    assert load_codec(tmp_path / "merged").templates == asked
+    card = (tmp_path / "adapter/README.md").read_text(encoding="utf-8")
+    assert ('The prompt: "{source} =>", as the user\'s turn' in card) != in_base
 
 
 def test_a_point_of_a_grid_that_diverged_is_kept(setup, tmp_path):

@@ -26,6 +26,8 @@ from typing import Any, NamedTuple
 
 from workflow_scripts import plugins, registry
 from workflow_scripts.errors import InputError
+from workflow_scripts.models.templates import FILE as TEMPLATES
+from workflow_scripts.models.templates import USUAL, Templates, write_templates
 from workflow_scripts.stage import checksums, from_plain, read_json, run, to_disk
 from workflow_scripts.training.four_bits import is_rounded, merge_unrounded
 
@@ -181,8 +183,10 @@ FILE = "crossgap.json"
 """The file in an adapter's folder that says how it was trained."""
 
 
-def save_adapter(adapted: Adapted, start: Path, folder: Path, about: Mapping[str, Any]) -> None:
+def save_adapter(adapted: Adapted, start: Path, folder: Path, about: Mapping[str, Any], templates: Templates | None = None) -> None:
     """Write the adapter of the model in `start`, before it is merged, with a model card; the folder is whole or not there.
+
+    It keeps the `templates` by which the model is asked, if it is asked by any.
 
     Where the phase before has trained by LoRA as well, both are written as one adapter of the model that the phase before started from.
     So the adapter of an arm's last phase has all that the arm has learnt, and fits the model that is published.
@@ -204,7 +208,9 @@ def save_adapter(adapted: Adapted, start: Path, folder: Path, about: Mapping[str
     phases = [*before.get("phases", [before["settings"]]), adapted.about()["settings"]] if before else []
     record = {**adapted.about(), **({"phases": phases} if phases else {}), "base": base, **about}
     (temporary / FILE).write_text(json.dumps(record, indent=1, ensure_ascii=False), encoding="utf-8")
-    (temporary / "README.md").write_text(card(adapted, base, record), encoding="utf-8")
+    (temporary / "README.md").write_text(card(adapted, base, record, templates), encoding="utf-8")
+    if templates is not None:
+        write_templates(templates, temporary)
     to_disk(temporary)
     shutil.rmtree(folder, ignore_errors=True)
     os.replace(temporary, folder)
@@ -267,8 +273,8 @@ def base_of(start: Path) -> dict[str, Any]:
     return {"model": str(start), "revision": None, "trained_on": trained_on, "checksums": {}}
 
 
-def card(adapted: Adapted, base: Mapping[str, Any], record: Mapping[str, Any]) -> str:
-    """The model card."""
+def card(adapted: Adapted, base: Mapping[str, Any], record: Mapping[str, Any], templates: Templates | None = None) -> str:
+    """The model card; `templates` are those by which the model is asked."""
     if adapted.wrapped is not None:
         opened = f"Open it with `peft`: `PeftModel.from_pretrained(model, FOLDER)`, where `model` is {base['model']}, whole or trimmed."
     elif adapted.merge:
@@ -282,6 +288,7 @@ def card(adapted: Adapted, base: Mapping[str, Any], record: Mapping[str, Any]) -
     files = {**base["checksums"], **({} if base["checksums"] else base["trained_on"]["checksums"])}
     sums = "\n".join(f"- {Path(name).name}: {value}" for name, value in files.items())
     languages = "".join(f"\n- {code}" for code in record.get("languages", ()))
+    asked = f"\n{_prompt(templates)}\n" if templates else ""
     return f"""---
 base_model: {json.dumps(base["model"])}
 library_name: peft
@@ -300,9 +307,18 @@ Base model: {base["model"]}, revision {base["revision"] or "not known"}. SHA-256
 Settings of the adapter:
 
 {settings or "- none"}
-
+{asked}
 Settings of the training: `{FILE}`. The licence is unknown: those of the base model and of the training text decide it.
 """
+
+
+def _prompt(templates: Templates) -> str:
+    """What the model card says of the prompt."""
+    if templates.prefix or templates.restore_prefix:
+        return f"Text before each source: {json.dumps(templates.prefix, ensure_ascii=False)}, as in `{TEMPLATES}`."
+    turn = ", as the user's turn in the model's own chat template" if templates.chat else ""
+    shown = f", behind {len(templates.examples)} examples" if templates.examples else ""
+    return f"The prompt: {json.dumps(templates.task or USUAL, ensure_ascii=False)}{turn}{shown}, as in `{TEMPLATES}`."
 
 
 # ---------------------------------------------------------------------------------------------
@@ -311,6 +327,8 @@ Settings of the training: `{FILE}`. The licence is unknown: those of the base mo
 
 def main(adapter: Path, output: Path, *, base: str = "") -> None:
     """Merge the adapter in the folder `adapter`, in peft's form, with its model, and write the model that comes out.
+
+    How the model is asked is taken over from the adapter's folder, or else from the model's.
 
     `base` is the model's folder or its id on the hub, by default the one that the adapter names. Raises `InputError` where a folder is no
     such adapter or model, and where the two do not fit.
@@ -340,6 +358,8 @@ def main(adapter: Path, output: Path, *, base: str = "") -> None:
         said = " ".join(str(error).split())[:200]
         raise InputError(f"{adapter}: does not fit the model {wanted} ({said}); name its own with --base") from None
     save_model(whole, load_tokenizer(folder), output)
+    if said := next((each / TEMPLATES for each in (adapter, folder) if (each / TEMPLATES).is_file()), None):
+        shutil.copyfile(said, output / TEMPLATES)
     print({"model": str(output), "base": wanted, "parameters": sum(p.numel() for p in whole.parameters())})
 
 

@@ -127,6 +127,6 @@ def hand_over(adapted: Adapted, codec: Codec, dev: list[Dev], job: Job, about: M
     some = [replace(part, rows=part.rows[:_MEASURED]) for part in dev]
     said = adapted.about()
     before = dev_loss(adapted.network, codec, some)
-    save_adapter(adapted, job.start, job.model.with_name("adapter"), {**about, "seed": job.seed})
+    save_adapter(adapted, job.start, job.model.with_name("adapter"), {**about, "seed": job.seed}, codec.own_templates)
     after = dev_loss(merged(adapted), codec, some)
     return {"adapter": {**said, "merged": {"rows": sum(len(part.rows) for part in some), "nats_before": before, "nats_after": after}}}
