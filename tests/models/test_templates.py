@@ -1,5 +1,6 @@
 """How a model is asked: templates as ids, prefixes, and where an answer ends."""
 
+import copy
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -7,7 +8,7 @@ import pytest
 from tiny_decoders import small_decoder
 from tiny_models import manual_pairs, small_model, small_t5
 
-from workflow_scripts.models.templates import Frame, Templates, first_line, plain, prompt_of, read_templates, write_templates
+from workflow_scripts.models.templates import Frame, Templates, first_line, line_breaks, plain, prompt_of, read_templates, write_templates
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError
 
@@ -77,13 +78,47 @@ def test_a_chat_has_the_models_own_turns_and_their_end(codec):
     turns = ["user\nGerman: Ja.\nEnglish:", "assistant\nYes.", "user\nGerman: Gut.\nEnglish:"]
     begin = codec.tokenizer.bos_token or ""
     assert asked == begin + "".join(f"<|turn|>{turn}<|end|>\n" for turn in turns) + "<|turn|>assistant\n"
-    assert frame.end == codec.tokenizer.convert_tokens_to_ids("<|end|>") and not frame.begin
+    assert frame.end == codec.tokenizer.convert_tokens_to_ids("<|end|>")
     assert codec.behind_blank(["Good."], answers=True) == ["Good."]
     assert codec.fitted([[7]], "en", 10, labels=True) == [[7, frame.end]]
     codec.tokenizer.chat_template, kept = None, codec.tokenizer.chat_template
     with pytest.raises(InputError, match=r"templates\.chat: the model has no chat template"):
         codec.frame(("de", "en"))
     codec.tokenizer.chat_template = kept
+
+
+def test_plain_text_is_the_same_whether_the_task_is_asked_in_a_chat(codec):
+    rows = []
+    for chat in (False, True):
+        codec.templates = Templates(chat=chat)
+        labels = codec.fitted([[7, 8]], "en", 10, labels=True)[0]
+        rows.append(codec.joins(("en", "en"), "restore")([], labels))
+    assert rows[0] == rows[1] and rows[1][1][-1] == codec.tokenizer.eos_token_id
+
+
+def in_chat(codec, template):
+    """The tokenizer, that is asked in this chat template."""
+    tokenizer = copy.deepcopy(codec.tokenizer)
+    tokenizer.chat_template = template
+    return replace(codec, tokenizer=tokenizer, templates=Templates(chat=True))
+
+
+ANSWER = "{% for turn in messages %}{{ turn.role }}: {{ turn.content }}"
+
+
+@pytest.mark.parametrize(
+    ("behind", "end"), [(" {{ eos_token }}", "eos"), (" <|end|>\n", "<|end|>"), ("\n", "\n"), (" \n", "\n"), (" ###", "eos"), ("", "eos")]
+)
+def test_an_answer_ends_with_what_only_ends_it(codec, behind, end):
+    asked = in_chat(codec, ANSWER + behind + "{% endfor %}")
+    found = asked.frame(("de", "en")).end
+    assert found == codec.tokenizer.eos_token_id if end == "eos" else codec.tokenizer.decode([found]).strip(" ") == end
+
+
+def test_a_prompt_is_the_same_on_each_day(codec):
+    by_clock = "{% if date_string is not defined %}{% set date_string = strftime_now('%d %b %Y') %}{% endif %}{{ date_string }}\n"
+    asked = in_chat(codec, by_clock + "{{ strftime_now('%d %B %Y') }}\n" + ANSWER + "{% endfor %}")
+    assert codec.tokenizer.decode(asked.frame(("de", "en")).prompt([])).startswith("26 Jul 2024\n26 July 2024\n")
 
 
 @pytest.mark.parametrize("chat", [False, True])
@@ -121,6 +156,13 @@ def test_the_names_of_special_pieces_are_text_in_an_example(codec):
     assert codec.tokenizer.eos_token_id not in codec.frame(("de", "en")).before
 
 
+def test_the_mark_of_a_line_break_in_bytes_is_a_letter_elsewhere(codec):
+    codec.tokenizer = copy.deepcopy(codec.tokenizer)
+    codec.tokenizer.add_tokens(["Ċentru"])
+    is_break = codec.tokenizer.convert_tokens_to_ids("Ċentru") in line_breaks(codec.tokenizer)
+    assert is_break == (codec.tokenizer.bos_token is None)  # the one of bytes
+
+
 def test_an_answer_ends_with_its_line(codec):
     ends = codec.ends(SimpleNamespace(generation_config=SimpleNamespace(eos_token_id=[5])))
     line_break = codec.tokenizer("\n", add_special_tokens=False)["input_ids"][0]
@@ -146,7 +188,7 @@ def test_templates_come_back_from_a_models_folder(tmp_path):
     templates = Templates(task="{source} =>", mask="_", examples=[("a", "b")])
     write_templates(templates, tmp_path)
     assert read_templates(tmp_path) == templates and read_templates(tmp_path / "none") == Templates()
-    assert Frame([1], [2], [4], 9).prompt([3]) == [1, 2, 3, 4]
+    assert Frame([1], [1, 2], [4], 9, 9).prompt([3]) == [1, 2, 3, 4]
 
 
 # ---------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """A trimmed model reads and writes the counted text as before."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import torch
@@ -10,6 +11,7 @@ from tiny_vocabularies import BYTES, UNUSED
 from transformers import AutoModel, AutoModelForCausalLM, AutoModelForMaskedLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
 from workflow_scripts.models.search import generate
+from workflow_scripts.models.templates import Templates
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.models.trimming import ids_in_settings, pieces_to_keep, pieces_used, trim_network, trim_tokenizer
 from workflow_scripts.stage import InputError, read_json
@@ -19,10 +21,10 @@ from workflow_scripts.training.loop import load_model
 from workflow_scripts.training.settings import Training
 
 
-def trimmed_backbone(whole, folder, *text):
+def trimmed_backbone(whole, folder, *text, **asked):
     """What the report says of a backbone that is trimmed to some text; the model is in the folder `trimmed`."""
     files = [folder / name for name in ("trimmed", "b.json", "c.tsv")]
-    backbone.main(*files, languages=("de", "en"), task_text=text, settings=Backbone(model=str(whole), trim=True))
+    backbone.main(*files, languages=("de", "en"), task_text=text, settings=Backbone(model=str(whole), trim=True), **asked)
     return read_json(folder / "b.json")
 
 
@@ -117,6 +119,25 @@ def test_tokens_that_a_chat_template_names_are_kept(tmp_path):
     asked = [{"role": "user", "content": TEXT[0]}]
     before, after = (each.apply_chat_template(asked)["input_ids"] for each in (whole, cut))
     assert before == [kept[i] for i in after] and whole.convert_tokens_to_ids("<|im_start|>") in before
+
+
+OWN = Templates(task="Dokument {source}\nfunction {target_language}:", mask="Datei", examples=[("Zelle", "table")])
+
+
+@pytest.mark.parametrize("kind", ["gemma3_text", "qwen3"])
+@pytest.mark.parametrize("chat", [False, True])
+def test_a_trimmed_decoder_is_asked_with_the_same_pieces(tmp_path, kind, chat):
+    whole = small_decoder(tmp_path, kind, chat=True)
+    (tmp_path / "train.de").write_text("x\n", encoding="utf-8")
+    report = trimmed_backbone(whole, tmp_path, tmp_path / "train.de", templates=OWN.texts, chat=chat)
+    assert report["vocabulary"] < report["vocabulary_before_trimming"]
+    asked = []
+    for codec in map(load_codec, (whole, tmp_path / "trimmed")):
+        codec.templates = replace(OWN, chat=chat)
+        frames = [codec.frame(way, kind) for way in (("de", "en"), ("en", "en")) for kind in ("task", "restore")]
+        rows = [*(frame.prompt([]) for frame in frames), *codec.pieces([" <mask> x", "<mask>"], 99, masks=True)]
+        asked.append([codec.tokenizer.convert_ids_to_tokens(row) for row in rows])
+    assert asked[0] == asked[1] and "ate" in asked[0][-1]
 
 
 @pytest.mark.parametrize("kind", ["bert", "xlm-roberta"])

@@ -2,8 +2,11 @@
 
 import copy
 import dataclasses
+import shlex
+from pathlib import Path
 
 import pytest
+import yaml
 from configurations import DEFAULT, job
 
 from workflow_scripts.run import backbone_inputs, config, model_findings, resources
@@ -20,6 +23,16 @@ def with_backbones(**blocks):
     if "last" in blocks:
         result["experiments"]["help-de-en"]["backbone"] = "last"
     return result
+
+
+def test_a_vocabulary_that_is_cut_down_keeps_what_experiments_put_around_text():
+    raw = yaml.safe_load(Path("config/real-llm.yaml").read_text(encoding="utf-8"))
+    changed = copy.deepcopy(raw)
+    changed["experiments"]["llm-{other}"]["templates"] = {"chat": True, "mask": "--", "examples": [["{a}", "b"]]}
+    asked = [job(config.load(each), backbone="gemma-tr") for each in (raw, changed)]
+    usual, own = (shlex.split(backbone_inputs.loaded_for(each)) for each in asked)
+    assert "--chat" not in usual and own[-1] == "--chat"
+    assert {*own} - {*usual} >= {"\n--", "{source} --", "\n{{a}}", "{source} b"}
 
 
 def test_a_chain_of_backbones_is_followed():

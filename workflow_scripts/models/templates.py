@@ -17,6 +17,7 @@ import json
 import string
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -41,7 +42,7 @@ class Templates:
     mask: str = "___"
     """Text that stands for a mask."""
     chat: bool = False
-    """Whether the prompt is the user's turn in the model's own chat template."""
+    """Whether the prompt is the user's turn in the model's own chat template. Where that gives today's date, it is always 26 July 2024."""
     examples: list[tuple[str, str]] = field(default_factory=list)
     """Pairs of source and answer shown before the source. An arm with `shots` draws them from the training text."""
 
@@ -52,8 +53,9 @@ class Templates:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All that stands around or before a source."""
-        return self.task, self.restore, self.prefix, self.restore_prefix
+        """All that stands around, before or in the place of a source, as templates. The usual mask is left out."""
+        own = [*([self.mask] if self.mask != Templates.mask else []), *(part for pair in self.examples for part in pair)]
+        return self.task, self.restore, self.prefix, self.restore_prefix, *(form for text in own for form in in_both_forms(text))
 
     def __post_init__(self) -> None:
         for name in ("task", "restore", *_PREFIXES):
@@ -62,6 +64,12 @@ class Templates:
 
 
 _PREFIXES = ("prefix", "restore_prefix")
+
+
+def in_both_forms(text: str) -> tuple[str, str]:
+    """Templates that have a text in its two forms: behind no blank, and behind one."""
+    as_it_is = text.replace("{", "{{").replace("}", "}}")
+    return f"\n{as_it_is}", f"{{source}} {as_it_is}"
 
 
 USUAL = "{source_language}: {source}\n{target_language}:"
@@ -115,37 +123,59 @@ def write_templates(templates: Templates, folder: Path) -> None:
 def rendered(templates: Iterable[str], languages: Iterable[str], usual: bool = True) -> list[str]:
     """What templates, with the `usual` ones of decoders or without, put around a source in any of these languages, as text: a vocabulary
     that is cut down keeps its pieces."""
+    filled = _filled((*((USUAL, Templates.restore) if usual else ()), *templates), languages, Templates.mask)
+    return [part for text in filled for part in (text, f"a{text}{BETWEEN}a")]
+
+
+def rendered_in_chat(tokenizer: Any, templates: Iterable[str], languages: Iterable[str]) -> list[str]:
+    """What stands around sources and answers where these templates, or the usual ones, are asked in the model's own chat.
+
+    These are the very texts that `frame_of` cuts. Raises `InputError` for a chat template that the model does not have.
+    """
+    parts = []
+    for text in _filled((USUAL, Templates.restore, "{source}", *templates), languages, _SOURCE):
+        for shots in ([], [(text.replace(_SOURCE, "a"), "a")]):
+            parts += [part for whole in _chat(tokenizer, shots, text) for part in whole.split(_SOURCE)]
+    return [*dict.fromkeys(filter(None, parts))]
+
+
+def _filled(templates: Iterable[str], languages: Iterable[str], source: str) -> list[str]:
+    """Templates with a source and the names of all pairs of these languages in them."""
     names = [language(code).name for code in languages]
-    filled = [
-        template.format(source=Templates.mask, source_language=one, target_language=other)
-        for template in dict.fromkeys(filter(None, (*((USUAL, Templates.restore) if usual else ()), *templates)))
+    texts = (
+        template.format(source=source, source_language=one, target_language=other)
+        for template in filter(None, templates)
         for one in names
         for other in names
-    ]
-    return [part for text in dict.fromkeys(filled) for part in (text, f"a{text}{BETWEEN}a")]
+    )
+    return [*dict.fromkeys(texts)]
 
 
 class Frame(NamedTuple):
     """A template in one direction, as ids."""
 
     begin: list[int]
-    """What a text begins with: the piece <bos>, or nothing."""
+    """What plain text begins with: the piece <bos>, or nothing."""
     before: list[int]
-    """What stands between that and the source."""
+    """All that stands before the source. A chat template says itself whether that begins with <bos>."""
     after: list[int]
     """What stands between source and answer."""
     end: int
     """What ends an answer."""
+    text_end: int
+    """What ends plain text."""
 
     def prompt(self, source: Sequence[int]) -> list[int]:
         """What the model reads before it writes."""
-        return [*self.begin, *self.before, *source, *self.after]
+        return [*self.before, *source, *self.after]
 
     def row(self, source: Sequence[int], answer: Sequence[int]) -> tuple[list[int], list[int]]:
         """What the model reads, and for each of these pieces the one to be written behind it; −100 where that is part of the prompt.
 
-        Where there is no source, the answer is written behind nothing but the beginning, as plain text.
+        Where there is no source, the answer is written behind nothing but the beginning, as plain text with the end of one.
         """
+        if not source and answer and answer[-1] == self.end:
+            answer = [*answer[:-1], self.text_end]
         prompt = self.prompt(source) if source else self.begin
         return [*prompt, *answer[:-1]], ([*[-100] * (len(prompt) - 1), *answer] if prompt else [*answer[1:]])
 
@@ -186,23 +216,56 @@ def frame_of(templates: Templates, tokenizer: Any, languages: tuple[str, str], k
         return _in_chat(tokenizer, [(asked(source), answer) for source, answer in shots], asked(_SOURCE))
     text = "".join(f"{asked(source)} {answer}{BETWEEN}" for source, answer in shots) + asked(_SOURCE)
     before, _, after = text.rpartition(_SOURCE)
-    return Frame(begin(tokenizer), _ids(tokenizer, before.rstrip(" ")), _ids_behind(tokenizer, after.rstrip(" ")), tokenizer.eos_token_id)
+    first, end = begin(tokenizer), tokenizer.eos_token_id
+    return Frame(first, [*first, *_ids(tokenizer, before.rstrip(" "))], _ids_behind(tokenizer, after.rstrip(" ")), end, end)
 
 
 def _in_chat(tokenizer: Any, turns: list[tuple[str, str]], last: str) -> Frame:
+    before, after, behind = (_ids(tokenizer, text) for text in _chat(tokenizer, turns, last))
+    return Frame(begin(tokenizer), before, after, _end_of_turn(tokenizer, behind), tokenizer.eos_token_id)
+
+
+_DAY = date(2024, 7, 26)
+"""The day that a chat template is told, so that a prompt is the same on each day: what Llama 3.2's takes where it is told none."""
+# the clock that transformers gives a template, as a macro of this name; transformers takes no function for it
+_ALWAYS_THAT_DAY = (
+    "{%- macro strftime_now(form) -%}{{ form"
+    + "".join(f" | replace('{sign}', '{_DAY.strftime(sign)}')" for sign in ("%-d", "%-m", *(f"%{one}" for one in "aAbBdeFHIjmMpSTyY")))
+    + " }}{%- endmacro %}\n"
+)
+
+
+def _chat(tokenizer: Any, turns: list[tuple[str, str]], last: str) -> tuple[str, str, str]:
+    """What stands in a chat before the source, between it and the answer, and behind the answer.
+
+    `turns` are what was asked and answered before, and `last` is what is asked, with `_SOURCE` in it.
+    """
     if not getattr(tokenizer, "chat_template", None):
         raise InputError("templates.chat: the model has no chat template; leave `chat` out, or take a model that was trained to chat")
     said = [{"role": role, "content": content} for asked, answer in turns for role, content in (("user", asked), ("assistant", answer))]
     said.append({"role": "user", "content": last})
 
+    template = tokenizer.get_chat_template()
+    if "strftime_now" in template:
+        template = _ALWAYS_THAT_DAY + template
+
     def rendered(turns: list[dict[str, str]], more: bool) -> str:
         # models that can think first are to answer at once, in training and in use
-        return tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=more, enable_thinking=False)
+        settings = {"chat_template": template, "enable_thinking": False, "date_string": _DAY.strftime("%d %b %Y")}
+        return tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=more, **settings)
 
     before, _, after = rendered(said, True).rpartition(_SOURCE)
     whole = rendered([*said, {"role": "assistant", "content": _ANSWER}], False)
-    behind = _ids(tokenizer, whole.rpartition(_ANSWER)[2])
-    return Frame([], _ids(tokenizer, before.rstrip(" ")), _ids(tokenizer, after), behind[0] if behind else tokenizer.eos_token_id)
+    return before.rstrip(" "), after, whole.rpartition(_ANSWER)[2]
+
+
+def _end_of_turn(tokenizer: Any, behind: list[int]) -> int:
+    """What ends an answer in a chat, of what stands behind it: its first piece that no answer has, or the end of all text."""
+    named = {*tokenizer.all_special_ids, *tokenizer.added_tokens_decoder}
+    pieces = zip(behind, tokenizer.convert_ids_to_tokens(behind), strict=True)
+    # of the added pieces some are blanks
+    ends = (number for number, piece in pieces if _breaks_line(tokenizer, piece) or (number in named and piece.strip(" ▁")))
+    return next(ends, tokenizer.eos_token_id)
 
 
 def begin(tokenizer: Any) -> list[int]:
@@ -234,8 +297,18 @@ def without_masks(line: str, templates: Templates) -> str:
 
 def line_breaks(tokenizer: Any) -> list[int]:
     """The ids of all pieces with a line break. All of the vocabulary is gone through for them."""
-    vocabulary = tokenizer.get_vocab()
-    return [number for piece, number in vocabulary.items() if "\n" in piece or "Ċ" in piece or piece == "<0x0A>"]
+    marks = _marks_of_line_breaks(tokenizer)
+    return [number for piece, number in tokenizer.get_vocab().items() if any(mark in piece for mark in marks)]
+
+
+def _breaks_line(tokenizer: Any, piece: str) -> bool:
+    return any(mark in piece for mark in _marks_of_line_breaks(tokenizer))
+
+
+def _marks_of_line_breaks(tokenizer: Any) -> tuple[str, ...]:
+    """How a line break is written in pieces. Byte-level vocabularies have it as a letter, which others have as that letter."""
+    byte_level = tokenizer.convert_tokens_to_string(["Ċ"]) == "\n"
+    return ("\n", "<0x0A>", *(["Ċ"] if byte_level else []))
 
 
 def first_line(text: str) -> str:

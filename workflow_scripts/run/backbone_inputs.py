@@ -140,7 +140,14 @@ def loaded_for(job: Job) -> str:
     own |= {text for each in users if asks_for_labels(each) for text in verbaliser.texts(each.settings.verbaliser, each.text.labels)}
     if found := sorted(own - {"", Templates.restore}):
         given += ["--templates", *found]
+    if any(_chats(each) for each in users):
+        given.append("--chat")
     return shlex.join(given)
+
+
+def _chats(plan: Plan) -> bool:
+    """Whether an experiment asks a decoder in its own chat template."""
+    return bool((used := templates_of(plan)) and used.chat) or bool(asks_for_labels(plan) and plan.settings.verbaliser.chat)
 
 
 def backbone_settings(job: Job) -> str:

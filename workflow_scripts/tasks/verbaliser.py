@@ -25,7 +25,7 @@ from workflow_scripts.errors import InputError
 from workflow_scripts.models.batches import tokens_at_once
 from workflow_scripts.models.likelihood import log_probabilities
 from workflow_scripts.models.networks import load_network
-from workflow_scripts.models.templates import Templates, places_in
+from workflow_scripts.models.templates import Templates, in_both_forms, places_in
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.stage import is_first_process
 from workflow_scripts.text.examples import Example
@@ -51,7 +51,8 @@ class Verbaliser:
     """How the sum of log probabilities is normalised, since it falls with length. `bytes`, `pieces`: divided by their number in the words.
     `prior`: minus the words' value after the template without a text."""
     chat: bool = False
-    """Whether the template is the user's turn in the model's own chat template."""
+    """Whether the template is the user's turn in the model's own chat template. Where that gives today's date, it is always 26 July
+    2024."""
 
     def __post_init__(self) -> None:
         if self.template:
@@ -87,8 +88,9 @@ def words_of(labels: Sequence[str], verbaliser: Verbaliser) -> list[str]:
 def texts(verbaliser: Verbaliser, labels: Sequence[str]) -> list[str]:
     """The prompt and the words, as `templates.rendered` takes them: a vocabulary that is cut down keeps their pieces."""
     prompt = (verbaliser.template or _OF_PAIRS).format(text="{source}", pair="{source}", language="{source_language}")
-    words = (verbaliser.words.get(label, label).replace("{", "{{").replace("}", "}}") for label in labels)
-    return [prompt, *(f"{{source}} {word}" for word in words)]
+    words = [in_both_forms(verbaliser.words.get(label, label)) for label in labels]
+    # in a chat an answer begins its turn, without a blank
+    return [prompt, *(behind for _, behind in words), *(alone for alone, _ in words if verbaliser.chat)]
 
 
 class Asked(NamedTuple):

@@ -131,6 +131,7 @@ def main(
     encoder_will_do: bool = False,
     keep_head: bool = False,
     templates: tuple[str, ...] = (),
+    chat: bool = False,
     checkpoints: Path = Path("checkpoints"),
     threads: int = 0,
     minutes: float = 0,
@@ -145,8 +146,9 @@ def main(
     sentences may be in the pretraining text. `bitext` and `bitext_dev` are the training and dev text of the corpora that it is pretrained
     on: both sides of each corpus, one after the other. A file's suffix is its language. A continued backbone goes on from the model in
     `start`. With `encoder_will_do` the model may be an encoder, to classify with. With `keep_head` it keeps the head that it was
-    pretrained with, so that another backbone can go on from it. `templates` are those by which experiments ask the model.
-    `minutes` is the job's time, `attempt` its number, `checkpoints` what a killed one goes on from.
+    pretrained with, so that another backbone can go on from it. `templates` are those by which experiments ask the model;
+    with `chat` some ask it in its own chat template. `minutes` is the job's time, `attempt` its number, `checkpoints` what a killed one
+    goes on from.
     """
     texts = Texts(languages, task_text, held_out, bitext, bitext_dev)
     # `pretrain` replaces the start of what is pretrained from nothing by a model that it makes of the text
@@ -157,7 +159,7 @@ def main(
         details = go_on(settings, start, texts, job)
     else:
         if settings.kind == "hub":
-            details = fetch(settings, languages, output, (*task_text, *held_out), encoder_will_do, keep_head, templates)
+            details = fetch(settings, languages, output, (*task_text, *held_out), encoder_will_do, keep_head, templates, chat)
         elif settings.kind == "arm":
             details = take_over(start, output, task_text, held_out, settings.with_head)
         else:
@@ -243,16 +245,18 @@ def fetch(
     encoder_will_do: bool = False,
     keep_head: bool = False,
     templates: tuple[str, ...] = (),
+    chat: bool = False,
 ) -> dict:
     """Load a model from hub or folder and save it in place; raises `InputError` with the way out.
 
-    `text` is all that the experiments read and write, and `templates` how they ask a decoder, for trimming. Returns what ``backbone.json``
+    `text` is all that the experiments read and write, `templates` how they ask a decoder, and `chat` whether some do so in its own chat
+    template, for trimming. Returns what ``backbone.json``
     says of the model, with the commit that the hub's `revision` stands for, or the checksums of a folder's files.
     """
     from transformers import AutoModel
 
     from workflow_scripts.models.networks import read_weights, save_model
-    from workflow_scripts.models.templates import rendered
+    from workflow_scripts.models.templates import rendered, rendered_in_chat
     from workflow_scripts.models.tokenisation import load_codec
     from workflow_scripts.models.trimming import trim
     from workflow_scripts.models.veco import has_cross_attention, load_stack
@@ -285,7 +289,9 @@ def fetch(
             if not text:
                 raise InputError("`trim` needs the experiments' text: --task-text and --held-out")
             lines = (line for path in text for line in read_sentences(path))
-            asked = rendered(templates, languages, usual=family.causal) if family.causal or family.prefixed else ()
+            asked = rendered(templates, languages, usual=family.causal) if family.causal or family.prefixed else []
+            if chat and family.causal:
+                asked += rendered_in_chat(codec.tokenizer, templates, languages)
             codec, counts = trim(network, codec, lines, Path(folder), asked)
         save_model(network, codec.tokenizer, output)
     return {
