@@ -358,8 +358,8 @@ def main(adapter: Path, output: Path, *, base: str = "") -> None:
         said = " ".join(str(error).split())[:200]
         raise InputError(f"{adapter}: does not fit the model {wanted} ({said}); name its own with --base") from None
     save_model(whole, load_tokenizer(folder), output)
-    if said := next((each / TEMPLATES for each in (adapter, folder) if (each / TEMPLATES).is_file()), None):
-        shutil.copyfile(said, output / TEMPLATES)
+    if prompt := next((each / TEMPLATES for each in (adapter, folder) if (each / TEMPLATES).is_file()), None):
+        shutil.copyfile(prompt, output / TEMPLATES)
     print({"model": str(output), "base": wanted, "parameters": sum(p.numel() for p in whole.parameters())})
 
 
