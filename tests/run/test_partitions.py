@@ -46,3 +46,28 @@ def test_the_gpu_of_this_machine_may_share_its_memory(said, size, commands, monk
     gpu_here.cache_clear()
     assert gpu_here() == size
     gpu_here.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("named", "order", "size"),
+    [
+        (None, "", 8),
+        ("GPU-2a", "", 80),
+        ("GPU-1b,GPU-2a41", "", 48),
+        ("1", "PCI_BUS_ID", 80),
+        ("2, 0", "PCI_BUS_ID", 8),
+        ("0", "", 80),
+        ("0,1", "", 48),
+        ("0,1,2", "", 8),
+        ("MIG-5c", "", 8),
+        ("7", "PCI_BUS_ID", 8),
+        ("-1", "", 0),
+    ],
+)
+def test_the_gpus_are_those_that_the_user_has_named(named, order, size, commands, monkeypatch):
+    commands("nvidia-smi", "8, 0, GPU-0c11\n80, 1, GPU-2a41\n48, 2, GPU-1b07")
+    monkeypatch.setenv("CUDA_DEVICE_ORDER", order)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES") if named is None else monkeypatch.setenv("CUDA_VISIBLE_DEVICES", named)
+    gpu_here.cache_clear()
+    assert gpu_here() == size * 2**20
+    gpu_here.cache_clear()

@@ -107,18 +107,44 @@ def minutes(limit: str) -> float:
     return 1440 * int(days or 0) + 60 * hours + whole + seconds / 60
 
 
+class Card(NamedTuple):
+    """A GPU of this machine."""
+
+    size: float
+    """Its memory in bytes."""
+    names: tuple[str, ...] = ()
+    """Its number in the order of the slots, and its UUID."""
+
+
 @functools.cache
 def gpu_here() -> float:
-    """The memory in bytes of this machine's GPU, of several the smallest; 0 where there is none, or it is hidden from this run.
+    """The memory in bytes of the GPU that this run has, of several the smallest; 0 where there is none, or it is hidden from this run.
 
     A GPU that says no number shares the machine's memory, as NVIDIA's GB10 does.
     """
-    if os.environ.get("CUDA_VISIBLE_DEVICES") in ("", "-1", "NoDevFiles"):
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if named in ("", "-1", "NoDevFiles"):
         return 0.0
-    answer = output_of("nvidia-smi", "--query-gpu=memory.total", "--format=csv,noheader,nounits") or ""
-    lines = [line.strip() for line in answer.splitlines()]
-    sizes = [float(line) * 2**20 for line in lines if line.isdigit()] + [machine_memory() for line in lines if line.startswith("[")]
-    return min(sizes, default=0.0)
+    answer = output_of("nvidia-smi", "--query-gpu=memory.total,index,uuid", "--format=csv,noheader,nounits") or ""
+    cards = []
+    for line in answer.splitlines():
+        size, *names = (part.strip() for part in line.split(","))
+        if size.isdigit() or size.startswith("["):
+            cards.append(Card(float(size) * 2**20 if size.isdigit() else machine_memory(), tuple(names)))
+    return min((card.size for card in visible(cards, named or "")), default=0.0)
+
+
+def visible(cards: list[Card], named: str) -> list[Card]:
+    """Those of the cards that CUDA_VISIBLE_DEVICES has `named`; all where it names none of them, or parts of cards (MIG).
+
+    CUDA counts from the fastest card, unless CUDA_DEVICE_ORDER is PCI_BUS_ID. nvidia-smi does not tell which that is, so numbers then stand
+    for as many of the largest cards.
+    """
+    wanted = [name.strip() for name in named.split(",") if name.strip()]
+    if wanted and all(name.isdigit() for name in wanted) and os.environ.get("CUDA_DEVICE_ORDER") != "PCI_BUS_ID":
+        return sorted(cards, reverse=True)[: len(wanted)]
+    uuids = tuple(name for name in wanted if name.startswith("GPU-"))  # which may be cut off
+    return [card for card in cards if any(name in wanted or name.startswith(uuids) for name in card.names)] or cards
 
 
 def machine_memory() -> float:
