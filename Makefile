@@ -19,7 +19,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # in place of the shell, so that a signal to make reaches it
 HERE := $(shell dirname "$$(realpath '$(strip $(MAKEFILE_LIST))')")
-RUN := exec $(if $(VERBOSE),snakemake,env PYTHONPATH="$(HERE)" python -m workflow_scripts.run.progress)
+RUN := exec $(if $(VERBOSE),snakemake,env PYTHONSAFEPATH=1 PYTHONPATH="$(HERE)" python -m workflow_scripts.run.progress)
 # where the run is: here, or what --directory in ARGS names; as a word of the shell
 AT = "$$(realpath -m -- "$$(printf '%s\n' $(ARGS) | sed -n 's/^--directory=//p; /^\(-d\|--directory\)$$/ {n; p}' | tail -n 1 | grep . || echo .)")"
 

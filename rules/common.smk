@@ -69,8 +69,11 @@ finally:
 TRUSTED = any(backbone.trust_remote_code for backbone in CONFIG.backbones.values())
 PLUGINS = [os.path.abspath(name) if name.endswith(".py") else name for name in CONFIG.plugins]
 BROUGHT = shlex.quote(json.dumps(PLUGINS)).replace("{", "{{").replace("}", "}}")  # Snakemake fills in what stands in braces
+# No module of the run's folder, such as a random.py, stands in for one of Python's. As a module, Crossgap leaves the scripts of the other
+# workflow the modules that lie beside them: its commands have this prefix, too.
+SAFE = "PYTHONSAFEPATH=1 " if workflow.modifier.is_main_snakefile() else ""
 shell.prefix(
-    f'export PYTHONPATH="{ROOT}:${{{{PYTHONPATH:-}}}}" TOKENIZERS_PARALLELISM=false '
+    f'export {SAFE}PYTHONPATH="{ROOT}${{{{PYTHONPATH:+:$PYTHONPATH}}}}" TOKENIZERS_PARALLELISM=false '
     f"{f'{plugins.VARIABLE}={BROUGHT}' if PLUGINS else ''}{f' {foreign_code.VARIABLE}=1' if TRUSTED else ''}; "
 )
 

@@ -34,6 +34,7 @@ READ_AT_IMPORT = [
 
 NOT_READ = (
     "PYTHONPATH",
+    "PYTHONSAFEPATH",
     "KMP_DUPLICATE_LIB_OK",
     "KMP_INIT_AT_FORK",
     "TORCHINDUCTOR_CACHE_DIR",
@@ -42,7 +43,7 @@ NOT_READ = (
     "CUDA_VISIBLE_DEVICES",
     "ONEDNN_PRIMITIVE_CACHE_CAPACITY",
 )
-"""The first is looked at by itself; three are set by libraries while they are imported, in the tests' process, too; with two torchrun
+"""The first two are looked at by themselves; three are set by libraries while they are imported, in the tests' process, too; with two torchrun
 tells its processes of each other; the last two are read with the first product, and the server makes none."""
 
 

@@ -1,10 +1,14 @@
 """The files of the package import each other in no circle; imports under TYPE_CHECKING and inside functions count."""
 
 import ast
+import sys
 from graphlib import CycleError, TopologicalSorter
+from importlib.machinery import SOURCE_SUFFIXES, PathFinder, SourceFileLoader
 from pathlib import Path
 
 import pytest
+
+from workflow_scripts import WithoutData
 
 PACKAGE = Path("workflow_scripts")
 
@@ -43,3 +47,18 @@ def test_a_circle_is_found(tmp_path, line):
         (tmp_path / "p" / f"{name}.py").write_text(content, encoding="utf-8")
     with pytest.raises(CycleError):
         TopologicalSorter(imports(tmp_path / "p")).prepare()
+
+
+def test_a_folder_of_data_is_no_package(tmp_path, monkeypatch):
+    """transformers asks for a library `datasets`, and would get the user's folder."""
+    assert isinstance(sys.path_importer_cache[str(PACKAGE.resolve().parent)], WithoutData)
+    for name in ("datasets/train.tsv", "plain/a.py", "nested/inner/a.py", "usual/__init__.py"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).touch()
+    known = {}
+    for finds in (None, WithoutData(str(tmp_path), (SourceFileLoader, SOURCE_SUFFIXES))):
+        monkeypatch.setitem(sys.path_importer_cache, str(tmp_path), finds)
+        if finds is None:
+            del sys.path_importer_cache[str(tmp_path)]
+        known[finds] = [name for name in ("datasets", "plain", "nested", "usual") if PathFinder.find_spec(name, [str(tmp_path)])]
+    assert [*known.values()] == [["datasets", "plain", "nested", "usual"], ["plain", "nested", "usual"]]

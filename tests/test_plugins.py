@@ -206,6 +206,22 @@ def test_a_module_a_package_and_an_entry_point(tmp_path):
         plugins.forget()
 
 
+def test_a_module_may_lie_in_the_folder_of_the_run_where_nothing_else_is_found(tmp_path, monkeypatch):
+    written(tmp_path / "run/near_module.py", name="near")
+    written(tmp_path / "run/near_package/__init__.py", "")
+    written(tmp_path / "run/near_package/bridges.py", "import near_package.other\n" + NOISE.format(name="within"))
+    written(tmp_path / "run/near_package/other.py", "")
+    written(tmp_path / "run/broken_module.py", "import near_module_of_nobody\n")
+    monkeypatch.chdir(tmp_path / "run")
+    path = [*sys.path]
+    for _ in range(2):
+        plugins.load(["near_module", "near_package.bridges"])
+        assert {"near", "within"} <= {*registry.entries("noise")} and sys.path == path
+        plugins.forget()
+    assert "No module named 'near_module_of_nobody'" in refused("broken_module") and "broken_module" not in sys.modules
+    assert "is neither a file" in refused("module_of_nobody")
+
+
 def test_jobs_are_told_their_plugins_by_the_environment(tmp_path, monkeypatch):
     path = written(tmp_path / "12:00, {it's}/mine.py")
     monkeypatch.setenv(plugins.VARIABLE, json.dumps([path]))

@@ -206,9 +206,10 @@ def become(request: dict, streams: list[int]) -> tuple[str, list[str]]:
     os.chdir(request["folder"])
     os.environ.clear()
     os.environ.update(request["environment"])
-    sys.path[0] = request["folder"]
+    sys.path[:1] = [] if os.environ.get("PYTHONSAFEPATH") else [request["folder"]]
     # folders that the server was not started with
-    sys.path[1:1] = [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder and folder not in sys.path]
+    at = 0 if os.environ.get("PYTHONSAFEPATH") else 1
+    sys.path[at:at] = [folder for folder in os.environ.get("PYTHONPATH", "").split(os.pathsep) if folder and folder not in sys.path]
     np.random.seed()  # as in a new process; Python's own generator sees to itself
     if request["module"] == "snakemake" and "CROSSGAP_WARM" in os.environ:
         sys.executable = python()  # with which it starts itself for a rule that is written in Python

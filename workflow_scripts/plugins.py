@@ -6,6 +6,7 @@ group `crossgap.plugins`. It is code that runs with the rights of whoever runs C
 
 import hashlib
 import importlib
+import importlib.machinery
 import importlib.metadata
 import importlib.util
 import inspect
@@ -176,11 +177,26 @@ def _imported(name: str) -> ModuleType:
     try:
         if not all(part.isidentifier() for part in name.split(".")):
             raise ModuleNotFoundError
+        _find_in_folder_of_run(name.partition(".")[0])
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name and not f"{name}.".startswith(f"{error.name}."):
             raise
         raise InputError("is neither a file (which ends in .py), nor a module that can be imported here, nor an entry point") from None
+
+
+def _find_in_folder_of_run(package: str) -> None:
+    """Have Python find a package, or a module, that lies in the folder of the run. What else lies there must hide no library."""
+    if package in sys.modules or importlib.util.find_spec(package):
+        return
+    if spec := importlib.machinery.PathFinder.find_spec(package, [os.getcwd()]):
+        module = sys.modules[package] = importlib.util.module_from_spec(spec)
+        try:
+            if spec.loader:
+                spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[package]
+            raise
 
 
 def _called(path: str) -> str:

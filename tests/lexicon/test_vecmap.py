@@ -15,6 +15,7 @@ from workflow_scripts.text.files import write_lines
 
 STAND_IN = """
 import argparse, json, pathlib, re
+import embeddings
 import numpy as np
 
 parser = argparse.ArgumentParser()
@@ -72,11 +73,13 @@ write(args.trg_output, target, z)
 
 
 @pytest.fixture
-def clone(tmp_path):
-    """A folder with the stand-in."""
+def clone(tmp_path, monkeypatch):
+    """A folder with the stand-in, and with a module that it imports; jobs look for no modules beside their programs."""
+    monkeypatch.setenv("PYTHONSAFEPATH", "1")
     folder = tmp_path / "vec map"
     folder.mkdir()
     (folder / "map_embeddings.py").write_text(STAND_IN)
+    (folder / "embeddings.py").touch()
     return folder
 
 

@@ -175,7 +175,7 @@ def test_make_calls_it_unless_it_is_told_to_show_everything(tmp_path):
         ).stdout
 
     for target in ("demo", "resume"):
-        assert f'exec env PYTHONPATH="{ROOT}" python -m workflow_scripts.run.progress --cores all' in said(target)
+        assert f'exec env PYTHONSAFEPATH=1 PYTHONPATH="{ROOT}" python -m workflow_scripts.run.progress --cores all' in said(target)
         assert "exec snakemake --cores all" in said(target, "VERBOSE=1")
     assert "python -m workflow_scripts.run.progress  --profile slurm" in said("resume", "ARGS=--profile slurm")
 

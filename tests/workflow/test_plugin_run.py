@@ -1,12 +1,16 @@
 """A stranger's bridge: plugins in a folder outside the repository, chains of phases, a whole tiny run with both."""
 
 import copy
+import os
 import re
 import shutil
+import subprocess
+import sys
 from html import unescape
 from pathlib import Path
 
 import pytest
+from test_plugins import NOISE
 from test_workflow import ROOT, TINY, lay_out, planned, snakemake, write_config
 
 from workflow_scripts.stage import read_json
@@ -199,3 +203,20 @@ def test_what_a_plugin_says_counts_for_its_own_jobs_alone(folder):
     assert {"decoding", "scores", "report"} <= jobs and not {"codeswitch", "pretext", "finetune", "lexicon", "backbone"} & jobs
     jobs = jobs_after("off_target.py", "return", "return 1 +")
     assert {"scores", "significance", "report"} <= jobs and not {"decoding", "finetune", "word_accuracy"} & jobs
+
+
+def test_files_in_the_folder_of_the_run_stand_in_for_no_library_and_a_module_of_it_may_be_a_plugin(tmp_path):
+    """With Pythons of their own: in the warm one all is imported already."""
+    (tmp_path / "datasets").mkdir()
+    (tmp_path / "random.py").write_text("raise SystemExit('mine')\n", encoding="utf-8")
+    (tmp_path / "my_package").mkdir()
+    (tmp_path / "my_package/__init__.py").touch()
+    plugin = "import importlib.util, random\n\nassert not importlib.util.find_spec('datasets')\n" + NOISE.format(name="mine")
+    (tmp_path / "my_package/bridges.py").write_text(plugin, encoding="utf-8")
+    (tmp_path / "my.yaml").write_text("plugins: [my_package.bridges]\n", encoding="utf-8")
+    target, configuration = "results/corpora/help.de-en/dev.de", [str(ROOT / "config.yaml"), str(tmp_path / "my.yaml")]
+    line = ["-s", str(ROOT / "Snakefile"), "--directory", str(tmp_path), "--cores", "1", target, "--configfile", *configuration]
+    environment = {**os.environ, "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])}
+    done = subprocess.run([sys.executable, "-m", "snakemake", *line], cwd=ROOT, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-4000:]
+    assert (tmp_path / target).exists()

@@ -120,10 +120,9 @@ def _run(line: list[str], folder: Path, threads: int) -> None:
     cores = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), str(threads))
     log = folder / "log"
     with open(log, "w", encoding="utf-8") as file:
-        # without our PYTHONPATH, since VecMap has modules with names as common as `embeddings`
-        done = subprocess.run(
-            line, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, env={**os.environ, **cores, "PYTHONPATH": ""}, cwd=folder
-        )
+        # without our PYTHONPATH, since VecMap has modules with names as common as `embeddings`, which lie beside its program
+        surroundings = {**os.environ, **cores, "PYTHONPATH": "", "PYTHONSAFEPATH": ""}
+        done = subprocess.run(line, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, env=surroundings, cwd=folder)
     output = log.read_text(encoding="utf-8", errors="replace")
     print(output, end="", flush=True)
     if done.returncode:

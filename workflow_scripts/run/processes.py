@@ -68,9 +68,9 @@ def status_of(process: subprocess.Popen) -> int:
 
 
 def environment(*folders: Path) -> dict[str, str]:
-    """This process's environment, in which Python finds modules in these folders too."""
+    """This process's environment, in which Python finds modules in these folders too, and none in the folder that it is started in."""
     there = os.environ.get("PYTHONPATH")
-    return os.environ | {"PYTHONPATH": os.pathsep.join([*map(str, folders), *([there] if there else [])])}
+    return os.environ | {"PYTHONPATH": os.pathsep.join([*map(str, folders), *([there] if there else [])]), "PYTHONSAFEPATH": "1"}
 
 
 def beside(module: str, *arguments: str, **options: Any) -> subprocess.Popen[str]:
