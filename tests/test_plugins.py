@@ -428,7 +428,8 @@ def failing(settings):
 
 task(
     "failing", label="failing", learns="fail", outputs="answers", loss=lambda outputs: outputs["x"], answer=lambda outputs: [],
-    counts=lambda truth: [["a"] for _ in truth], scores={"score": lambda sums: {}["x"]}, trivial=lambda truth: truth, trivially="so"
+    counts=lambda truth: [["a"] for _ in truth], scores={"score": lambda sums: {}["x"], "none": lambda sums: float("nan")},
+    trivial=lambda truth: truth, trivially="so"
 )
 """
 
@@ -452,5 +453,7 @@ def test_a_function_that_fails_says_file_and_line(tmp_path):
     assert said(in_per_cent, metric, np.ones((2, 1))).startswith(f"metric 'failing': `score`: line 4 of {path}, `@label_metric(")
     assert said(_method_of, generator, "{}").startswith(f"generator 'failing': line 11 of {path}, `return {{}}[")
     assert said(own.scores["score"], np.ones(1)).startswith(f"task 'failing': `score`: line 16 of {path}, ")
+    none = "task 'failing': `none`: the score of the sums [0.] is nan; return 0 where nothing was counted"
+    assert said(own.scores["none"], np.zeros(1)).startswith(none)
     wrong = said(own.counts, [Example("1", "a", "")], ["1"], "en", About(None, ["1"]))
     assert wrong == "task 'failing': `counts`: ValueError: could not convert string to float: 'a' (it asks for truth)"

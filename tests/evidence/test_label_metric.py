@@ -68,7 +68,7 @@ def test_a_score_of_a_task_is_none_of_ones_own():
 
 def test_a_score_is_a_number(registered):
     metric = registered(lambda truth: [(1, 1)] * len(truth), score=lambda sums: float("nan"))
-    with pytest.raises(InputError, match="the score of a test set is nan; return 0 where nothing was counted"):
+    with pytest.raises(InputError, match=r"'made': `score`: the score of the sums \[2. 2.\] is nan; return 0 where nothing was counted"):
         in_per_cent(metric, np.ones((2, 2)))
 
 

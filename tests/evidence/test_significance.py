@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import sacrebleu
 
+from workflow_scripts.errors import InputError
 from workflow_scripts.evidence.scores import Scores, metrics
 from workflow_scripts.evidence.significance import compare, holm, marker, mean_of_drawn, over_seeds, per_seed, sentence_statistics
 from workflow_scripts.stage import read_json, write_json
@@ -135,6 +136,17 @@ def test_seeds_that_disagree_widen_the_interval():
     assert agree["difference"] == pytest.approx(1) and disagree["difference"] == pytest.approx(1)
     assert agree["high"] - agree["low"] < 1e-6 and agree["p"] < 0.01
     assert disagree["low"] < 0 < disagree["high"] and disagree["p"] > 0.2
+
+
+@pytest.mark.parametrize("test", ["bootstrap", "randomization"])
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_a_score_that_is_no_number_in_some_resample_is_no_small_p(test):
+    # F1 of a label that one sentence in a hundred has: a third of the resamples have none
+    right, wrong, none = (np.zeros((100, 3)) for _ in range(3))
+    right[0], wrong[0] = (1, 1, 1), (0, 0, 1)
+    statistics = {("one", 1): right, ("other", 1): wrong if test == "bootstrap" else none}
+    with pytest.raises(InputError, match=r"the score of the sums \[0. 0. 0.\] is nan; return 0 where nothing was counted"):
+        compare(statistics, lambda sums: 2 * sums[0] / (sums[1] + sums[2]), [("one", "other")], Scores(test=test, samples=50))
 
 
 def test_the_mean_of_what_is_drawn_varies_as_a_mean_of_all_should():

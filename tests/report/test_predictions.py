@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 import test_search_results
 from test_page import CONTRASTS, STICKING_OUT
@@ -177,6 +178,15 @@ def test_numbers_are_compared_by_their_distance_from_the_right_one(tmp_path):
     study.task = replace(study.task, answers="scores")
     found = predictions._labels(study, given, [[0.0, 0.0]])
     assert found.rows == [[0, ["a", "b"], "2.5", ["2", "3.123"], [-0.5, pytest.approx(-0.623456)]]] and found.best == 0 and not found.marked
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_a_score_that_a_single_example_lacks_is_0(tmp_path):
+    study, _ = study_of("classification", tmp_path)
+    given = predictions.read_answered(study, "en")
+    counted = lambda examples, answers, code, about: np.array([[float(a == "yes")] for a in answers])  # noqa: E731
+    study.task = replace(study.task, counts=counted, scores={**study.task.scores, "accuracy": lambda sums: sums[0] / sums[0]})
+    assert predictions.scores_of(study, given) == [[100, 100], [100, 0], [0, 0]]
 
 
 @pytest.mark.parametrize("task", [*OF])

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from workflow_scripts.evidence.counted import finite
 from workflow_scripts.evidence.significance import COVERS, Score, compare, drawn_scores
 from workflow_scripts.number_types import Positive
 
@@ -97,7 +98,7 @@ def interval(counts: np.ndarray, score: Score, samples: int = 1_000) -> tuple[fl
 
     The resamples are the same in every run, whatever its seeds: only the scores of models hang on these.
     """
-    drawn = drawn_scores({("", 0): counts}, score, samples, np.random.default_rng(1))
+    drawn = drawn_scores({("", 0): counts}, finite(score), samples, np.random.default_rng(1))
     low, high = np.percentile(drawn["", 0], [2.5, 97.5])
     return float(100 * low), float(100 * high)
 
@@ -109,7 +110,7 @@ def scores_beside(counts: np.ndarray, chance: np.ndarray, scores: Mapping[str, S
     leading score reaches down to the baseline's.
     """
     low, high = interval(counts, scores[metric])
-    own, of_chance = ({name: 100 * of(sums) for name, of in scores.items()} for sums in (counts.sum(axis=0), chance))
+    own, of_chance = ({name: 100 * finite(of)(sums) for name, of in scores.items()} for sums in (counts.sum(axis=0), chance))
     beside = {"chance": of_chance[metric], baseline: of_chance, "at_chance": low <= of_chance[metric]}
     return {"metric": metric, **own, "low": low, "high": high, **beside}
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from workflow_scripts import plugins, registry
 from workflow_scripts.errors import InputError
+from workflow_scripts.evidence.counted import finite
 
 PARAMETERS = {
     "truth": "what is right for each example: a label, the tags of a sentence, the texts of all right answers, or a grade",
@@ -100,13 +101,19 @@ def counted(metric: LabelMetric, truth: list[Any], given: list[Any], labels: lis
 
 
 def in_per_cent(metric: LabelMetric, counts: np.ndarray) -> float:
-    """The score of a test set, times 100. Raises `InputError` where it is no number."""
+    """The score of a test set, times 100. Raises `InputError` where it is no finite number."""
+    return 100 * score_of(metric)(counts.sum(axis=0))
+
+
+def score_of(metric: LabelMetric) -> Callable[[np.ndarray], float]:
+    """What makes the score of the sums of a metric's counts; see `checked_score`."""
     assert metric.score, f"{metric.name} is counted by tasks"  # which `counted` refuses
-    score, sums = metric.score, counts.sum(axis=0)
-    value = 100 * plugins.call(f"metric {metric.name!r}: `score`", lambda: float(score(sums)), {}, lambda: f"sums {sums}")
-    if not np.isfinite(value):
-        raise InputError(f"metric {metric.name!r}: the score of a test set is {value}; return 0 where nothing was counted")
-    return value
+    return checked_score(f"metric {metric.name!r}: `score`", metric.score)
+
+
+def checked_score(called: str, score: Callable[[np.ndarray], float]) -> Callable[[np.ndarray], float]:
+    """A plugin's score, which raises an `InputError` that says what it is `called` where it fails or is no finite number."""
+    return lambda sums: plugins.call(called, finite(score), {"sums": sums}, lambda: f"sums {sums}")
 
 
 # ---------------------------------------------------------------------------------------------

@@ -18,6 +18,7 @@ from typing import Any, Literal, Protocol, cast
 import numpy as np
 from sacrebleu.significance import PairedTest, Result
 
+from workflow_scripts.evidence.counted import finite
 from workflow_scripts.evidence.metric import higher_is_better
 from workflow_scripts.evidence.scores import Scores, metrics, parallel_lines
 from workflow_scripts.stage import InputError, in_one_line, read_json, run, write_json
@@ -119,10 +120,9 @@ def over_seeds(
         try:
             metric = make()
             statistics = {key: sentence_statistics(metric, lines, reference) for key, lines in hypotheses.items()}
+            differences[name] = compare(statistics, score_of(metric), pairs, settings, seeds[0])
         except Exception as error:  # as above
             reasons[name] = in_one_line(error)
-            continue
-        differences[name] = compare(statistics, score_of(metric), pairs, settings, seeds[0])
     segments = {key: found for key, path in zip(keys, comet, strict=True) if (found := _segments(path)) is not None} if comet else {}
     if segments:
         of_corpus = lambda sums: float(sums[0] / sums[1])  # noqa: E731
@@ -158,7 +158,7 @@ def readable(systems: dict, references: Path) -> tuple[dict, list[str], dict]:
 
 def score_of(metric: Any) -> Score:
     """What makes a sacreBLEU metric's score of the sum of what was counted in sentences."""
-    return lambda sums: metric._compute_score_from_stats(list(sums)).score
+    return finite(lambda sums: metric._compute_score_from_stats(list(sums)).score)
 
 
 def sentence_statistics(metric, hypotheses: list[str], references: list[str]) -> np.ndarray:
@@ -191,7 +191,10 @@ def compare(
     Returns:
         For each pair the number of seeds that both arms have, the difference averaged over them, and its p-value. The bootstrap gives its
         95 % interval, too (`low` and `high`). Without a seed in common these are None.
+
+    Raises `InputError` where a score, also of a resample, is no finite number.
     """
+    score = finite(score)
     observed = {key: score(counts.sum(axis=0)) for key, counts in statistics.items()}
     bootstrap = settings.test == "bootstrap"
     drawn = drawn_scores(statistics, score, settings.samples, np.random.default_rng(seed), blocks) if bootstrap else {}

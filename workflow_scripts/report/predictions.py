@@ -8,6 +8,8 @@ function in `predictions.js` that shows one. Scores of single examples are made 
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from workflow_scripts.errors import InputError
+from workflow_scripts.evidence.counted import finite
 from workflow_scripts.evidence.ranking_scores import ranked_queries
 from workflow_scripts.evidence.tag_scores import accuracy
 from workflow_scripts.report.answer_examples import true_answers
@@ -57,13 +59,22 @@ def shown(study: Study, testset: str) -> Shown:
 def scores_of(study: Study, given: Answered) -> list[list[float]]:
     """The score of each example with each arm, in per cent: examples × arms, of a ranking queries × arms.
 
-    An example's tags are scored by their accuracy, since most sentences have no span, or one.
+    An example's tags are scored by their accuracy, since most sentences have no span, or one. A score that a single example does not have,
+    as the correlation of one answer, is 0.
     """
     task: Any = study.task
     about = About(getattr(study.settings, task.key), study.text.labels)
     score = accuracy if task.answers == "tags" else task.scores[measure(study).metric]
     counted = [task.counts(given.examples, answers, given.language, about) for answers in given.answers.values()]
-    return [[round(100 * float(score(counts[i])), 2) for counts in counted] for i in range(len(counted[0]))]
+    return [[_of_one(score, counts[i]) for counts in counted] for i in range(len(counted[0]))]
+
+
+def _of_one(score: Callable[[Any], float], counts: Any) -> float:
+    """The score of one example in per cent; 0 where it has none."""
+    try:
+        return round(100 * finite(score)(counts), 2)
+    except InputError:
+        return 0.0
 
 
 def _labels(study: Study, given: Answered, scores: list[list[float]]) -> Shown:

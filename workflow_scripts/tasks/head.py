@@ -228,7 +228,7 @@ def compare_arms(
     more = {}
     for entry in [registry.entry("label_metric", each) for each in metrics]:
         count = functools.partial(counts_of, task, entry, labels=about.labels)
-        more[entry.name] = compared(count, entry.score)["pairs"]
+        more[entry.name] = compared(count, label_metric.score_of(entry))["pairs"]
     tests |= {"more": more} if more else {}
     write_json(output, {"metric": metric, **tests} if len(task.scores) > 1 else tests)
 

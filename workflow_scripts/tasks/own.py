@@ -30,7 +30,7 @@ import torch
 from workflow_scripts import plugins, registry
 from workflow_scripts.errors import InputError
 from workflow_scripts.evidence.average import Score, scores_beside
-from workflow_scripts.evidence.label_metric import register_label_metric
+from workflow_scripts.evidence.label_metric import checked_score, register_label_metric
 from workflow_scripts.tasks.entry import Measure
 from workflow_scripts.tasks.head_settings import TextHeadSettings
 from workflow_scripts.tasks.head_task import About, Answered, head_task
@@ -131,10 +131,7 @@ def task(
         about = functools.partial("it asks for {}".format, ", ".join(values))
         return plugins.call(f"task {name!r}: `{each}`", lambda: made(functions[each](**values)), {}, about)
 
-    def scored_by(each: str) -> Callable[[np.ndarray], float]:
-        return lambda sums: plugins.call(f"task {name!r}: `{each}`", lambda: float(scores[each](sums)), {}, lambda: f"sums {sums}")
-
-    safe_scores = {each: scored_by(each) for each in scores}
+    safe_scores = {each: checked_score(f"task {name!r}: `{each}`", score) for each, score in scores.items()}
 
     def losses(logits: Any, numbers: Any, about: About) -> Any:
         return call("loss", {"outputs": logits, "numbers": numbers, "labels": about.labels, "settings": about.settings})
