@@ -69,6 +69,8 @@ def test_one_system_has_an_interval_and_no_p(files):
 def test_markers():
     assert [marker(p, 1.0) for p in (None, 0.2, 0.049, 0.009)] == ["", "", "†", "‡"]
     assert marker(0.001, -1.0) == "‡ worse"
+    # over several seeds their own interval must leave zero out, too
+    assert [marker(0.001, 1.0, by_seed=limits) for limits in (None, (0.1, 2.0), (-0.1, 2.0), (0.0, 0.0))] == ["‡", "‡", "", ""]
     assert marker(0.001, -1.0, "TER") == "‡" and marker(0.02, 1.0, "TER") == "† worse"
 
 

@@ -19,7 +19,7 @@ from workflow_scripts.report.headline import counted, differences_by_testset
 from workflow_scripts.report.labels import scores
 from workflow_scripts.report.study import configured
 from workflow_scripts.run.config import load
-from workflow_scripts.stage import read_json, read_rows
+from workflow_scripts.stage import read_json, read_rows, write_json
 from workflow_scripts.tasks.own import task
 from workflow_scripts.tasks.plan import Plans
 
@@ -236,6 +236,19 @@ def test_p_is_corrected_for_arms_and_test_sets(tmp_path):
     assert rows["csr", "average"]["p"] == pytest.approx(2 * 0.004) and rows["csr", "average"]["marker"] == "‡"
     study.settings.scores.correction = "none"
     assert {r["p"] for r in scores(study)["measures"] if r["arm"] == "csr"} == {0.004}
+
+
+def test_a_marker_over_seeds_needs_that_the_seeds_agree_too(tmp_path):
+    root = results(tmp_path / "results", (1, 2))
+    study = configured(root, Plans(configuration((1, 2))).experiments["labels"])
+
+    def marked():
+        return {r["testset"]: r["marker"] for r in scores(study)["over_seeds"] if (r["arm"], r["other"]) == ("csr", "plain")}
+
+    assert marked() == {"de": "†", "en": "†", "average": "‡"}
+    path = root / "runs/labels/csr/seed2/predictions/de.scores.json"
+    write_json(path, {**read_json(path), "accuracy": 40.0})
+    assert marked() == {"de": "", "en": "†", "average": ""}
 
 
 def test_scores_tsv(tmp_path):

@@ -6,7 +6,7 @@ and Maxwell 2005). They tell whether a difference would hold on other test sente
 Over several seeds there are two ways. The multi-bootstrap (Sellam et al. 2022) resamples sentences and seeds together. Randomization
 exchanges the outputs for the same sentences between two arms in all seeds. Of n seeds a resample draws n − 1 (Rao and Wu 1988), since n
 would make too little of their spread. Even so two or three seeds that differ by more than the sentences do have too little to draw. So
-`report/headline.py` asks Student's t as well.
+`report/headline.py` and the markers (`marker`) ask Student's t as well.
 """
 
 import os
@@ -296,12 +296,26 @@ def holm(p_values: dict) -> dict:
     return corrected
 
 
-def marker(p: float | None, difference: float, metric: str = "BLEU") -> str:
-    """‡ for p < 0.01, † for p < 0.05 (the paper's Table II), followed by "worse" where the arm is worse. Not every font has an arrow."""
-    if p is None or p >= 0.05:
+def dagger(p: float | None, by_seed: tuple[float, float] | None = None) -> str:
+    """‡ for p < 0.01, † for p < 0.05 (the paper's Table II).
+
+    Over several seeds Student's interval of their differences, `by_seed`, must leave zero out, too.
+    """
+    if p is None or p >= 0.05 or has_zero(by_seed):
         return ""
+    return "‡" if p < 0.01 else "†"
+
+
+def has_zero(interval: tuple[float, float] | None) -> bool:
+    """Whether zero lies within an interval, if there is one."""
+    return interval is not None and interval[0] <= 0 <= interval[1]
+
+
+def marker(p: float | None, difference: float, metric: str = "BLEU", by_seed: tuple[float, float] | None = None) -> str:
+    """The `dagger` of a difference, followed by "worse" where the arm is worse. Not every font has an arrow."""
+    sign = dagger(p, by_seed)
     worse = difference < 0 if higher_is_better(metric) else difference > 0
-    return ("‡" if p < 0.01 else "†") + (" worse" if worse else "")
+    return f"{sign} worse" if sign and worse else sign
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ def scores(study: Study) -> dict[str, Any]:
     for row in over_seeds:
         gap = contrast(rows, row["arm"], row["other"], row["testset"], row["metric"])
         row["by_seed"] = gap["interval"] if gap else None
+        row["marker"] = marker(row["p"], row["difference"] or 0.0, row["metric"], row["by_seed"])
     found = trivial(study)
     return {
         "measures": rows,
@@ -176,8 +177,6 @@ def differences(study: Study) -> Rows:
     for row in rows:
         row["p_single"] = row["p"]
     correct(study, against_baseline, "metric")
-    for row in rows:
-        row["marker"] = marker(row["p"], row["difference"] or 0.0, row["metric"])
     return rows
 
 

@@ -15,6 +15,7 @@ from typing import Any
 
 from workflow_scripts import registry
 from workflow_scripts.evidence.metric import higher_is_better
+from workflow_scripts.evidence.significance import has_zero
 from workflow_scripts.noise.entry import Noise
 from workflow_scripts.report.measures import score_names
 from workflow_scripts.report.study import Study, digits, paired, spread, summary
@@ -68,7 +69,7 @@ def differences_by_testset(rows: Rows, over_seeds: Rows, arm: str, other: str, m
             continue
         gap = summary([mine - theirs for mine, theirs in pairs])
         row = {"name": name, "value": gap["mean"], "low": tested["low"], "high": tested["high"]}
-        by_chance = _within_chance(tested) or _within_seeds(gap) or not gap["mean"]
+        by_chance = _within_chance(tested) or has_zero(gap["interval"]) or not gap["mean"]
         shown = "not shown" if by_chance else "better" if (gap["mean"] > 0) == higher_is_better(metric) else "worse"
         colour = {"better": 1, "worse": 2, "not shown": 0}[shown]
         found.append({**row, "values": gap["values"] if gap["n"] > 1 else [], "shown": shown, "colour": colour})
@@ -237,7 +238,7 @@ def answer(rows: Rows, over_seeds: Rows, arm: str, other: str, testset: str, met
         return f"Not tested in {called}", f"{numbers}."
     if _within_chance(tested):
         return f"Not shown in {called}", f"{numbers}. Chance could make such a difference."
-    if _within_seeds(gap):
+    if has_zero(gap["interval"]):
         low, high = (signed(limit, digits(metric)) for limit in gap["interval"])
         return f"Not shown in {called}", f"{numbers}. By the {gap['n']} seeds alone, Student's interval is {low} to {high}."
     better = gap["mean"] > 0 if higher_is_better(metric) else gap["mean"] < 0
@@ -255,11 +256,6 @@ def _within_chance(tested: dict[str, Any]) -> bool:
     """Whether the test leaves a difference to chance."""
     # p and interval come from the same resamples, but where they are askew one may leave zero out and the other not
     return tested["p"] >= 0.05 or (tested["low"] is not None and tested["low"] < 0 < tested["high"])
-
-
-def _within_seeds(gap: dict[str, Any]) -> bool:
-    """Whether Student's interval of the seeds' differences has zero in it."""
-    return gap["interval"] is not None and gap["interval"][0] <= 0 <= gap["interval"][1]
 
 
 def _tested(over_seeds: Rows, arm: str, other: str, testset: str, metric: str) -> dict[str, Any] | None:

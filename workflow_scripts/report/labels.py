@@ -96,13 +96,16 @@ def scores(study: Study) -> dict[str, Any]:
         if row["seed"] is None
     ]
     correct(study, [row for row in over_seeds if row["other"] == study.baseline], "metric", "family")
-    for row in over_seeds:
-        row["marker"] = marker(row["p"], row["difference"] or 0.0, row["metric"])
-    rows = measures(study, tested["pairs"], [row for row in over_seeds if row["metric"] == metric])
+    rows = measures(study, tested["pairs"])
     for row in over_seeds:
         values = rows if row["metric"] == metric else [{**one, "metric": row["metric"], "value": one[row["metric"]]} for one in rows]
         gap = contrast(values, row["arm"], row["other"], row["testset"], row["metric"])
         row["by_seed"] = gap["interval"] if gap else None
+        row["marker"] = marker(row["p"], row["difference"] or 0.0, row["metric"], row["by_seed"])
+    overall = {(row["testset"], row["arm"]): row for row in over_seeds if (row["other"], row["metric"]) == (study.baseline, metric)}
+    for row in rows:
+        if row["once"] and (test := overall.get((row["testset"], row["arm"]))):
+            row |= {key: test[key] for key in ("difference", "p_single", "p", "marker")}
     answered = [AVERAGE if len(study.testsets) > 1 else study.testsets[0]]
     return {
         "measures": rows,
@@ -150,11 +153,11 @@ def beside(study: Study, rows: Rows) -> list[dict[str, Any]]:
     return found
 
 
-def measures(study: Study, pairs: Rows, over_seeds: Rows) -> Rows:
+def measures(study: Study, pairs: Rows) -> Rows:
     """One row per test set (and their average), seed and arm: score, 95 % interval, chance, difference from the baseline, p, marker.
 
-    An arm that is scored `once` for all seeds has rows of the first, with the difference from the baseline's mean over its seeds
-    (`over_seeds`). Rows of models that the run has pretrained, at least in part, say so (`pretrained_here`).
+    An arm that is scored `once` for all seeds has rows of the first, without a difference from the baseline. Rows of models that the run
+    has pretrained, at least in part, say so (`pretrained_here`).
     `p` is corrected, as configured, for the comparisons of all arms and test sets with that seed, and by itself for those of the average.
     """
     tested = {(row["testset"], row["arm"], row["seed"]): row for row in pairs if row["other"] == study.baseline}
@@ -179,10 +182,6 @@ def measures(study: Study, pairs: Rows, over_seeds: Rows) -> Rows:
     correct(study, rows, "family", "seed")
     for row in rows:
         row["marker"] = marker(row["p"], row["difference"] or 0.0)
-    overall = {(row["testset"], row["arm"]): row for row in over_seeds if row["other"] == study.baseline}
-    for row in rows:
-        if row["once"] and (test := overall.get((row["testset"], row["arm"]))):
-            row |= {key: test[key] for key in ("difference", "p_single", "p", "marker")}
     return rows
 
 

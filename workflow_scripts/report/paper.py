@@ -7,6 +7,7 @@ import statistics
 from collections.abc import Iterable
 from pathlib import Path
 
+from workflow_scripts.evidence.significance import dagger
 from workflow_scripts.report.study import digits
 from workflow_scripts.report.tables import escaped, latex
 from workflow_scripts.stage import InputError, atomic, read_rows, run
@@ -58,7 +59,8 @@ def table(scores: Rows, comparisons: Rows) -> str:
     seeds = sorted({int(row["seeds"]) for row in comparisons})
     legend = (
         f"{scores[0]['direction'] or scores[0]['task']}, test set {scores[0]['testset']}; means of {' or '.join(map(str, seeds))} seed(s). "
-        f"Differences from {baseline}{_covers(against.values(), seeds[-1] > 1)}. † p < 0.05, ‡ p < 0.01{_correction(against.values())}. "
+        f"Differences from {baseline}{_covers(against.values(), seeds[-1] > 1)}. † p < 0.05, ‡ p < 0.01{_correction(against.values())}"
+        f"{BY_SEEDS if any(row['seeds_low'] for row in against.values()) else ''}. "
         + "; ".join(f"{metric}: {signature}" for metric, signature in _signatures(scores, metrics))
     )
     body = latex(rows)
@@ -73,6 +75,8 @@ def _covers(against: Iterable[dict[str, str]], several: bool) -> str:
     return f", tested over {alone}"
 
 
+BY_SEEDS = ", where Student's interval of the seeds' differences leaves zero out, too"
+"""What a marker needs besides a small p, over several seeds."""
 _ANOTHER = "; another training may differ"
 
 
@@ -86,14 +90,14 @@ def _mean(values: list[float], metric: str) -> str:
 
 
 def _gain(against: dict[tuple[str, str], dict[str, str]], arm: str, metric: str) -> str:
-    """The difference, its interval, and a marker where p is small."""
+    """The difference, its interval, and a marker where p is small and Student's interval of the seeds leaves zero out."""
     if (row := against.get((arm, metric))) is None:
         return ""
     places = digits(metric)
     shown = [f"{float(row[key]):+.{places}f}".replace("-", "−") if row[key] else "" for key in ("difference", "low", "high")]
-    p = float(row["p"] or 1)
     interval = f" [{shown[1]}, {shown[2]}]" if shown[1] else ""
-    return f"{shown[0]}{interval}{' ‡' if p < 0.01 else ' †' if p < 0.05 else ''}"
+    by_seed = (float(row["seeds_low"]), float(row["seeds_high"])) if row["seeds_low"] else None
+    return f"{shown[0]}{interval} {dagger(float(row['p'] or 1), by_seed)}".rstrip()
 
 
 def _signatures(scores: Rows, metrics: list[str]) -> Iterable[tuple[str, str]]:

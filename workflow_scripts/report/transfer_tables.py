@@ -90,6 +90,8 @@ def task(base: str, runs: dict[str, tuple[Study, str]], called: dict[str, str], 
             cells[model, testset] = {**summary(some), "published": number, "differs": differs, "test": tested.get((model, testset))}
     for (_, testset), cell in cells.items():
         cell["by_seed"] = by_seed_interval(cell["values"], cells[base, testset]["values"] if (base, testset) in cells else [])
+        if test := cell["test"]:
+            test["marker"] = marker(test["p"], test["difference"] or 0.0, by_seed=cell["by_seed"])
     if AVERAGE in testsets:
         chance[AVERAGE] = statistics.fmean(chance[testset] for testset in study.testsets)
     leading = testsets[-1]
@@ -117,7 +119,7 @@ def by_seed_interval(values: list[float], others: list[float]) -> tuple[float, f
 
 
 def against_base(study: Study, base: str, called: dict[str, str], pairs: list[dict[str, Any]]) -> dict[tuple[str, str], dict[str, Any]]:
-    """(model, test set) → the test of the model against the base over all seeds, with the corrected `p` and a `marker`."""
+    """(model, test set) → the test of the model against the base over all seeds, with the corrected `p`."""
     models = {name: model for model, name in called.items()}
     rows = []
     for pair in pairs:
@@ -128,8 +130,6 @@ def against_base(study: Study, base: str, called: dict[str, str], pairs: list[di
         row = turned(pair) if sides[0] == base else pair
         rows.append({**row, "model": models[row["arm"]], "p_single": row["p"], "family": labels.family(row["testset"])})
     correct(study, rows, "family")
-    for row in rows:
-        row["marker"] = marker(row["p"], row["difference"] or 0.0)
     return {(row["model"], row["testset"]): row for row in rows}
 
 
