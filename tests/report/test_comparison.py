@@ -2,13 +2,14 @@
 
 import re
 from html import unescape
+from types import SimpleNamespace
 
 import pytest
 from invented import ARMS, BLEU, configuration, done_again, plain, put, report, results, study_of
 
 from workflow_scripts.evidence.comet import Comet
 from workflow_scripts.report.__main__ import templates
-from workflow_scripts.report.comparison import all_alike, differences, measures
+from workflow_scripts.report.comparison import all_alike, averages, differences, measures
 from workflow_scripts.report.headline import headline
 from workflow_scripts.stage import read_json
 
@@ -101,6 +102,21 @@ def test_what_was_not_measured_is_said_beside_what_was(tmp_path):
     assert "Not known in BLEU : a score is missing (see below)." in text and "csr not measured" in text
     assert "20.50 ‡" in html and {row["arm"] for row in rows if row["metric"] == "BLEU"} == {"finetune", "mask", "random"}
     assert "mask, seed 1: 1 line, 3 lines" in text
+
+
+def test_a_metric_that_the_trivial_baseline_lacks_on_a_test_set_has_no_average_and_a_reason(tmp_path):
+    root = results(tmp_path / "results")
+    path = root / "runs/demo/trivial/seed0/pages.scores.json"
+    put(path, {**read_json(path), "failed": {"chrF": "line 3 cannot be read"}})
+    assert "chrF of a copy of the source on pages: line 3 cannot be read" in plain(report(root, tmp_path)[0])
+    study = SimpleNamespace(generated=True, testsets=["en", "de"], arms=["a"], seeds=[1])
+    rows = [
+        {"arm": "a", "metric": metric, "seed": 1, "testset": testset, "value": 2.0}
+        for metric in ("BLEU", "chrF")
+        for testset in study.testsets
+    ]
+    found = averages(study, rows, {"en": {"BLEU": 1.0, "chrF": 3.0}, "de": {"BLEU": 2.0}})
+    assert found["metrics"] == ["BLEU", "chrF"] and found["trivial"] == {"BLEU": 1.5}
 
 
 def test_p_values_are_corrected_unless_one_asks_for_none(tmp_path):

@@ -119,6 +119,8 @@ def failures(study: Study) -> list[str]:
         if reason := comet_scores(study, testset, arm, seed)["reason"]:
             reasons.setdefault(reason, []).append(f"COMET of {arm} on {testset}, seed {seed}")
     for testset in study.tested:
+        for metric, reason in study.json(study.run / TRIVIAL / f"{testset}.scores.json").get("failed", {}).items():
+            reasons.setdefault(reason, []).append(f"{metric} of {TRIVIALLY[study.task.trivial]} on {testset}")
         for name, reason in study.json(study.tests / "significance" / f"{testset}.json").get("failed", {}).items():
             reasons.setdefault(reason, []).append(f"tests of {name} on {testset}")
     return [f"{', '.join(what)}: {reason}" for reason, what in reasons.items()]
@@ -266,7 +268,8 @@ def _line_of_most(hypotheses: Path) -> str:
 def averages(study: Study, rows: Rows, without_model: dict[str, dict[str, float]]) -> dict[str, Any]:
     """The mean over the test sets of a task that writes in several languages, by arm and metric; empty for one test set.
 
-    Only metrics that all test sets have are averaged: METEOR is counted in another way, under another name, where there is no stemmer.
+    Only metrics that all test sets have are averaged, of arms and of the trivial baseline. METEOR is counted in another way, under another
+    name, where there is no stemmer.
     """
     if not study.generated or len(study.testsets) < 2:
         return {}
@@ -281,7 +284,11 @@ def averages(study: Study, rows: Rows, without_model: dict[str, dict[str, float]
     for arm, metric in itertools.product(study.arms, metrics):
         means = [sum(values[arm, metric, seed, testset] for testset in study.testsets) / len(study.testsets) for seed in study.seeds]
         cells[arm, metric] = summary(means)
-    trivially = {metric: sum(found[metric] for found in without_model.values()) / len(without_model) for metric in metrics}
+    trivially = {
+        metric: sum(without_model[testset][metric] for testset in study.testsets) / len(study.testsets)
+        for metric in metrics
+        if all(metric in without_model[testset] for testset in study.testsets)
+    }
     return {"metrics": metrics, "cells": cells, "trivial": trivially}
 
 
