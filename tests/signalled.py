@@ -38,7 +38,8 @@ if __name__ == "__main__":
     words, number, flag, module = sys.argv[1:5]
     assert flag == "-m"
     sys.argv[1:] = sys.argv[5:]
-    sys.path[0] = os.getcwd()
+    if not sys.flags.safe_path:  # as jobs set it; else Python has put the folder of this file here
+        sys.path[0] = os.getcwd()
     sys.modules.pop(module, None)  # where a server has imported it
     sys.stdout = Watched(sys.stdout, words, int(number))
     runpy.run_module(module, run_name="__main__", alter_sys=True)
