@@ -60,7 +60,7 @@ def beam_search(
     # processes that have a part of the weights each put them together as often as the slowest needs them
     together = {"synced_gpus": True} if getattr(network, "is_spread", False) else {}
     for chosen, batch in padded_batches(rows, tokens, codec, network.device):
-        usual = max(int(1.2 * batch["input_ids"].shape[1]), *(expected[i] for i in chosen if expected), 0) + 10
+        usual = max([int(1.2 * batch["input_ids"].shape[1]), *(expected[i] for i in chosen if expected)]) + 10
         with without_penalties_of_its_own(network):
             output = translate(
                 **batch,

@@ -226,7 +226,7 @@ def _in_chat(tokenizer: Any, turns: list[tuple[str, str]], last: str) -> Frame:
 
 
 _DAY = date(2024, 7, 26)
-"""The day that a chat template is told, so that a prompt is the same on each day: what Llama 3.2's takes where it is told none."""
+"""The date that a chat template gets, so that a prompt is the same on each day: what Llama 3.2's takes where it gets none."""
 # the clock that transformers gives a template, as a macro of this name; transformers takes no function for it
 _ALWAYS_THAT_DAY = (
     "{%- macro strftime_now(form) -%}{{ form"

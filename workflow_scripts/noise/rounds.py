@@ -63,7 +63,8 @@ def read_meaning(folder: Path) -> dict[str, bool]:
 
     Noises of ours that are restored add nothing, since their lines tell them apart: checkpoints of earlier versions are still gone on from.
     """
-    form = read_form(folder)
-    noise = registry.entries("noise").get(read_json(folder / REPORT)["kind"]) if (folder / REPORT).exists() else None
-    is_ours = not (folder / REPORT).exists() or (noise is not None and not noise.plugin)
+    if not (folder / REPORT).exists():
+        return {}
+    form, noise = read_form(folder), registry.entries("noise").get(read_json(folder / REPORT)["kind"])
+    is_ours = noise is not None and not noise.plugin
     return ({"as_text": True} if form.as_text else {}) | ({} if is_ours else {"masks": form.masks})

@@ -243,9 +243,8 @@ def answer(rows: Rows, over_seeds: Rows, arm: str, other: str, testset: str, met
         return f"Not shown in {called}", f"{numbers}. By the {gap['n']} seeds alone, Student's interval is {low} to {high}."
     better = gap["mean"] > 0 if higher_is_better(metric) else gap["mean"] < 0
     by = f"by {abs(gap['mean']):.{digits(metric)}f} {unit(metric)}"
-    again = "" if {arm, other} <= once else "training"
-    if {arm, other} <= once and any(row.get("pretrained_here") for row in rows if row["arm"] in (arm, other)):
-        again = "pretraining"
+    pretrained = {row["arm"] for row in rows if row.get("pretrained_here")}
+    again = "training" if not {arm, other} <= once else "pretraining" if {arm, other} & pretrained else ""
     if gap["n"] == 1 and again:
         # sentences were resampled, trainings were not
         return f"{'Better' if better else f'{other} is better'} on these sentences, {by}; another {again} may differ", f"{numbers}."

@@ -249,9 +249,8 @@ def at_chance(study: Study, rows: Rows) -> Iterator[str]:
             seeds = " with at least one seed" if len(study.seeds) > 1 else ""
             line, score = measure(study).trivial, measure(study).name
             yield (
-                f"On the test set {testset} ({name}) the {score} of {', '.join(lost)} is not shown to be above the "
-                f"{line}{seeds} ({worst}): "
-                f"{measure(study).guess} gets {group[0]['chance']:.2f} %. "
+                f"On the test set {testset} ({name}) the {score} of {', '.join(lost)} is not shown to be above the {line}{seeds} "
+                f"({worst}): {measure(study).guess} gets {group[0]['chance']:.2f} %. "
                 f"Differences between arms that do not beat the {line} say little."
             )
 

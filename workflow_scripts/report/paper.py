@@ -29,14 +29,15 @@ def main(output: Path, scores: Path = Path("results/scores.tsv"), comparisons: P
     scored = {(*_place(row), row["arm"], row["metric"]) for row in measured}
     compared = [row for row in compared if (*_place(row), row["other"], row["metric"]) in scored]
     places = dict.fromkeys(_place(row) for row in measured if row["testset"])
-    tested = [place for place in places if place in set(map(_place, compared))]
+    with_pairs = {_place(row) for row in compared}
+    tested = [place for place in places if place in with_pairs]
     if not tested:
         raise InputError(f"{comparisons}: compares nothing that {scores} has a score of; both come from one run")
     with atomic(output) as file:
         for place in tested:
             mine, theirs = ([row for row in rows if _place(row) == place] for rows in (measured, compared))
             file.write(table(mine, theirs))
-    if others := [f"{experiment} on {testset}" for experiment, testset in places if (experiment, testset) not in tested]:
+    if others := [f"{experiment} on {testset}" for experiment, testset in places if (experiment, testset) not in with_pairs]:
         print(f"{len(others)} without a table, since no arms are compared there: {', '.join(others)}")
 
 

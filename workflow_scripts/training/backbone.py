@@ -250,8 +250,8 @@ def fetch(
     """Load a model from hub or folder and save it in place; raises `InputError` with the way out.
 
     `text` is all that the experiments read and write, `templates` how they ask a decoder, and `chat` whether some do so in its own chat
-    template, for trimming. Returns what ``backbone.json``
-    says of the model, with the commit that the hub's `revision` stands for, or the checksums of a folder's files.
+    template, for trimming. Returns what ``backbone.json`` says of the model, with the commit that the hub's `revision` stands for, or the
+    checksums of a folder's files.
     """
     from transformers import AutoModel
 

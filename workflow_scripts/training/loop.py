@@ -67,11 +67,14 @@ def train(
     if settings.gradient_checkpointing:
         compute_again(network)
     planned = settings.batch_tokens, settings.updates, seed
-    updates, length = Batches(rounds, *planned), 0
+    updates: Batches
+    length = row_length(settings.max_length)
     if settings.packed:
-        packed = PackedBatches(rounds, *planned, row_length(settings.max_length))
+        updates = packed = PackedBatches(rounds, *planned, length)
         check_packs(network, max(settings.max_length, packed.longest))
-        updates, length = packed, packed.length
+        length = packed.length
+    else:
+        updates = Batches(rounds, *planned)
     check_lengths(network, [updates.epoch(0), *(part.rows for part in dev)])
     loss = pick_loss(network, settings, precision)
     to_batch = batch_maker(codec, settings, select=gives_states(network) and not settings.recorded, length=length)
