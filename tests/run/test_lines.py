@@ -93,7 +93,7 @@ def test_a_run_that_stopped_says_what_is_there_and_how_to_go_on(tmp_path):
 
 
 def test_the_page_for_own_text_has_that_heading():
-    last = [*lines.next_steps({"seeds": "3"}, [])][-1]
+    last = [*lines.next_steps([], [], Path("nowhere"))][-1]
     file, heading = re.search(r"(\S+\.md), “(.+)”", last).groups()
     assert f"\n## {heading}\n" in Path(file).read_text(encoding="utf-8")
 
@@ -108,28 +108,13 @@ def test_the_reason_is_the_digest_or_the_last_lines(said):
     assert lines.reason(said) in ("──── 1 job failed ────\nb\n\nWhat is finished stays, and so on.", "x\ny")
 
 
-def test_more_seeds_stand_beside_what_was_given():
-    given = ["--cores", "all", "--config", "arms={csr: [a b]}"]
-    assert lines.with_seeds(given, [1]) == ["--cores", "all", "--config", "run={seeds: [1, 2, 3]}", "arms={csr: [a b]}"]
-    assert lines.with_seeds(["--cores", "2"], [1])[-2:] == ["--config", "run={seeds: [1, 2, 3]}"]
-    for run, both in (
-        ("run={arms: [a]}", "run={arms: [a], seeds: [1, 2, 3]}"),
-        ("run={seeds: [1], arms: [a]}", "run={arms: [a], seeds: [1, 2, 3]}"),
-        ("run={seeds: [1]}", "run={seeds: [1, 2, 3]}"),
-        ("run={transfer: {of: x}}", "run={transfer: {of: x}, seeds: [1, 2, 3]}"),
-    ):
-        assert lines.with_seeds(["--config", run], [1]) == ["--config", both]
-    for given in (["-C", "device=cpu"], ["-Cdevice=cpu"], ["--config=device=cpu"], ["--config", "run={seeds: [1]}", "-C", "device=cpu"]):
-        assert lines.with_seeds(given, [1])[-3:] == ["--config", "run={seeds: [1, 2, 3]}", "device=cpu"]
-
-
-def test_the_seeds_of_a_run_are_kept(tmp_path):
-    both = "run={arms: [a], seeds: [7, 1, 2]}"
-    for run in ("run={seeds: [7], arms: [a]}", 'run={"seeds": [7], arms: [a]}'):
-        assert lines.with_seeds(["--config", "x=1", run, "--cores", "2"], [7]) == ["--config", "x=1", both, "--cores", "2"]
-    assert lines.with_seeds([], [2]) == ["--config", "run={seeds: [2, 1, 3]}"]
-    put(tmp_path / "results/configuration.json", '{"run": {"seeds": [7]}}')
-    put(tmp_path / "results/comparisons.tsv", HEAD + "help-de-en\tpages\tBLEU\tcsr\tfinetune\t1\t3.12\t2.1\t4.0\t\t\t0.0003\t0.0001\n")
-    said = [*lines.ended(a_run(tmp_path, *arms(), Job("report")), 1.0, 0, [])]
-    assert "            snakemake --config 'run={seeds: [7, 1, 2]}'" in said
-    assert lines.seeds_of(tmp_path / "nowhere.json") == [1]
+def test_more_seeds_are_asked_for_with_the_seeds_of_the_run(tmp_path):
+    put(tmp_path / "results/configuration.json", '{"run": {"seeds": [7]}, "experiments": {"help-de-en": {"seeds": null}}}')
+    row = "help-de-en\tpages\tBLEU\tcsr\tfinetune\t1\t3.12\t2.1\t4.0\t\t\t0.0003\t0.0001\n"
+    put(tmp_path / "results/comparisons.tsv", HEAD + row)
+    run = a_run(tmp_path, *arms(), Job("report"))
+    assert "            snakemake --config 'run={seeds: [7, 1, 2]}'" in lines.ended(run, 1.0, 0, [])
+    put(tmp_path / "results/configuration.json", '{"run": {"seeds": [1, 2, 3]}, "experiments": {"help-de-en": {"seeds": 1}}}')
+    assert "            snakemake --config 'experiments={help-de-en: {seeds: [1, 2, 3]}}'" in lines.ended(run, 1.0, 0, [])
+    put(tmp_path / "results/configuration.json", '{"run": {"seeds": [1]}, "experiments": {"help-de-en": {"models": {}}}}')
+    assert not any("seeds: [" in line for line in lines.ended(run, 1.0, 0, [])), "nothing is trained there"

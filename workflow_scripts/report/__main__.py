@@ -41,7 +41,7 @@ from workflow_scripts.report.section_parts import parts_of
 from workflow_scripts.report.study import SoFar, Study, configured, digits
 from workflow_scripts.report.zero_shot import directions, zero_shot
 from workflow_scripts.run.config import read
-from workflow_scripts.run.lines import with_seeds
+from workflow_scripts.run.more_seeds import with_more_seeds
 from workflow_scripts.run.outcomes import signed
 from workflow_scripts.stage import InputError, atomic, run
 from workflow_scripts.tasks.plan import Plans
@@ -132,7 +132,9 @@ def write_report(
     }
     called = command(results)
     common["command"] = "" if called is None else shlex.join(["snakemake", *called])
-    common["for_more_seeds"] = "" if called is None else shlex.join(["snakemake", *with_seeds(called, plans.config.run.seeds)])
+    for study, part in zip(studies, sections, strict=True):
+        own = {study.name: getattr(study.settings, "seeds", None)}
+        part["for_more_seeds"] = "" if called is None else shlex.join(["snakemake", *with_more_seeds(called, plans.config.run.seeds, own)])
     common["about"] = about(results, studies, common["provenance"])
     common["more_seeds"] = time_of_more_seeds(results, common["cost"])
     if pages:

@@ -1,4 +1,4 @@
-"""lines: what `progress` says before a run, every minute, and at its end. It needs the standard library alone."""
+"""lines: what `progress` says before a run, every minute, and at its end. It needs PyYAML and the standard library alone."""
 
 import json
 import re
@@ -6,8 +6,10 @@ import shlex
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from workflow_scripts.run import outcomes
+from workflow_scripts.run.more_seeds import with_more_seeds
 from workflow_scripts.run.schedule import ANSWER, Run, time_left
 
 LOG = Path("results/logs/snakemake.log")
@@ -90,7 +92,7 @@ def ended(run: Run, passed: float, status: int, arguments: Sequence[str]) -> Ite
         yield from wrapped(f"That is {outcomes.verdict(answer)}.")
         yield f"The page:   {page} (all sentences: {results / 'translations'})"
         yield f"The table:  {results / 'scores.tsv'}"
-        yield from next_steps(rows[0], arguments, seeds_of(results / "configuration.json"))
+        yield from next_steps(rows, arguments, results / "configuration.json")
 
 
 def of_all_testsets(rows: list[dict[str, str]]) -> dict[str, str]:
@@ -99,48 +101,23 @@ def of_all_testsets(rows: list[dict[str, str]]) -> dict[str, str]:
     return next((row for row in same if row["testset"] == "average"), rows[0])
 
 
-def next_steps(row: dict[str, str], arguments: Sequence[str], seeds: Sequence[int] = (1,)) -> Iterator[str]:
-    """What to do after a run with these seeds."""
-    if row["seeds"] == "1":
+def next_steps(rows: Iterable[dict[str, str]], arguments: Sequence[str], configuration: Path) -> Iterator[str]:
+    """What to do after a run with these comparisons, and with the configuration of that file."""
+    of_run, own = seeds_of(configuration, {row["experiment"] for row in rows if row["seeds"] == "1"})
+    if own:
         yield "Next:       two more seeds tell whether another training gives the same, in twice this time:"
-        yield f"            snakemake {shlex.join(with_seeds(arguments, seeds))}"
+        yield f"            snakemake {shlex.join(with_more_seeds(arguments, of_run, own))}"
     yield YOUR_TEXT
 
 
-def seeds_of(configuration: Path) -> list[int]:
-    """The seeds of a run, as its configuration was written out; the usual one where that is not there."""
+def seeds_of(configuration: Path, experiments: Iterable[str]) -> tuple[list[int], dict[str, Any]]:
+    """The setting `seeds` of a run and of those of its experiments that train, as its configuration was written out."""
     try:
-        return json.loads(configuration.read_text(encoding="utf-8"))["run"]["seeds"]
+        found = json.loads(configuration.read_text(encoding="utf-8"))
+        blocks = {name: found["experiments"][name] for name in sorted(experiments)}
+        return found["run"]["seeds"], {name: block["seeds"] for name, block in blocks.items() if "seeds" in block}
     except (OSError, ValueError, KeyError):
-        return [1]
-
-
-def with_seeds(arguments: Sequence[str], seeds: Sequence[int]) -> list[str]:
-    """Snakemake's arguments with two more `seeds`.
-
-    Of several `--config`, and of several values of `run` in one, Snakemake takes the last alone; so what is there is added to.
-    """
-    more = [*seeds, *[each for each in range(1, len(seeds) + 3) if each not in seeds][:2]]
-    wanted, words = f"seeds: {more}", _with_config_apart(arguments)
-    last = max((at for at, word in enumerate(words) if word == "--config"), default=None)
-    if last is None:
-        return [*words, "--config", f"run={{{wanted}}}"]
-    end = next((at for at in range(last + 1, len(words)) if words[at].startswith("-")), len(words))
-    run = max((at for at in range(last + 1, end) if words[at].startswith("run={")), default=None)
-    if run is None:
-        return [*words[: last + 1], f"run={{{wanted}}}", *words[last + 1 :]]
-    others = re.sub(r"""(["']?)\bseeds\1:\s*\[[^]]*\],?\s*""", "", words[run].removeprefix("run={").strip().removesuffix("}")).strip(", ")
-    words[run] = f"run={{{others}{', ' if others else ''}{wanted}}}"
-    return words
-
-
-def _with_config_apart(arguments: Sequence[str]) -> list[str]:
-    """Snakemake's arguments, with `--config` and a blank for each of the ways to write it."""
-    words = []
-    for word in arguments:
-        option, value = next(((each, word.removeprefix(each)) for each in ("--config=", "-C") if word.startswith(each)), ("", word))
-        words += ["--config", *([value] if value else [])] if option else [word]
-    return words
+        return [1], dict.fromkeys(experiments)
 
 
 def rounded(seconds: float) -> str:

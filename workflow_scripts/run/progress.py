@@ -2,7 +2,7 @@
 
     python -m workflow_scripts.run.progress --cores all
 
-is what `make demo` and `make resume` call; the arguments are Snakemake's. It needs the standard library alone.
+is what `make demo` and `make resume` call; the arguments are Snakemake's. It needs PyYAML and the standard library alone.
 
 1. Ask Snakemake for its plan, with the same arguments, as a dry run. Its events are written by the logger plugin in `plugin/`.
 2. Start Snakemake. All that it says goes into `results/logs/snakemake.log`.
