@@ -120,6 +120,27 @@ def test_folders_of_the_machine_are_left_out(packed, tmp_path):
     assert every["results/logs/snakemake.log"] == "  Command: snakemake --configfile my.yaml models/e5\n"
 
 
+def test_texts_are_packed_as_they_are(packed, tmp_path):
+    run, source = tmp_path / "run", "results/corpora/help.de-en/test/pages.de"
+    text = f"Open https://x.org{run}/files.zip and {run}/results .\n"
+    (run / source).write_text(text + (run / source).read_text(encoding="utf-8").partition("\n")[2], encoding="utf-8")
+    pack.write(tmp_path / "new.zip")
+    with zipfile.ZipFile(tmp_path / "new.zip") as file:
+        assert file.read(source).decode().startswith(text)
+
+
+@pytest.mark.parametrize(
+    ("folder", "text", "short"),
+    [
+        ("/srv", '"/srv/results/a" https://x.org/srv/b /usr/srv/c', '"results/a" https://x.org/srv/b /usr/srv/c'),
+        ("/", '"/results/a" https://x.org//b', '"/results/a" https://x.org//b'),
+    ],
+)
+def test_the_folder_of_a_run_is_cut_where_a_path_begins(monkeypatch, folder, text, short):
+    monkeypatch.setattr(pack.Path, "cwd", lambda: Path(folder))
+    assert pack._shorter(text, pack.shorter_names({})) == short
+
+
 def test_the_page_of_a_pack_says_when_and_how_long_the_run_was(packed, tmp_path):
     run = tmp_path / "run"
     for name, ends, seconds in (("corpus/a", 1_000_000_060, 60), ("training/demo/csr.seed1.finetune", 1_000_000_600, 540)):

@@ -144,6 +144,10 @@ def test_tables_sort(page):
             assert look["order"][column["column"]] == order
 
 
+def test_small_numbers_sort_by_their_exponent(page):
+    assert page.evaluate("cells => cells.map(each => value({textContent: each}))", ["5e-05", "0.0001", "2e+3"]) == [5e-05, 0.0001, 2000]
+
+
 def test_the_smallest_p_comes_first(page):
     cells = ["0.300", "–", "< 0.001", "0.004"]
     page.evaluate(

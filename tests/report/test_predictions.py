@@ -131,6 +131,11 @@ def test_tags_stand_below_their_words_where_they_are_wrong(opened, tmp_path):
         ("plain 66.7", ["", "", "NOUN"]),
         ("other 33.3", ["NOUN", "", "NOUN"]),
     ]
+    for wanted in ("house stands", "housestands"):  # as scripts without blanks are written
+        page.fill("#search", wanted)
+        page.wait_for_function("document.getElementById('counts').textContent.startsWith('1 of 2 sentences.')")
+    page.fill("#search", "")
+    page.wait_for_function("document.getElementById('counts').textContent.startsWith('2 of 2 sentences.')")
     page.fill("#longest", "2")
     assert len(rows(page)) == 1
     page.fill("#longest", "")

@@ -14,6 +14,7 @@ import hashlib
 import itertools
 import json
 import os
+import re
 import sys
 import tempfile
 import time
@@ -42,6 +43,8 @@ MANIFEST = "pack.json"
 LOCK = "envs/requirements.txt"
 KEPT_OF_A_PATH = 2
 """How many parts of a path from the root are packed."""
+WITH_PATHS = (".json", ".html")
+"""How the files end in which a run names its folders."""
 
 
 # ---------------------------------------------------------------------------------------------
@@ -125,7 +128,7 @@ def _tables(results: Path, plans: Plans) -> list[Path]:
 
 def shorter_names(config: dict[str, Any]) -> dict[str, str]:
     """Each path from the root that a configuration names, and the folder of the run → how a pack calls it; the longest first."""
-    found = {f"{Path.cwd()}/": "", f"{ROOT}/": ""}
+    found = {f"{folder}/": "" for folder in (Path.cwd(), ROOT) if folder != folder.parent}
     for text in _texts_of(config):
         if text.startswith("/") and len(parts := PurePosixPath(text).parts) > KEPT_OF_A_PATH:
             found[text] = "/".join(parts[-KEPT_OF_A_PATH:])
@@ -162,16 +165,16 @@ def _of_dictionaries(results: Path, plans: Plans) -> dict[str, bytes]:
 
 
 def _packed(name: str, path: Path, shortened: dict[str, str]) -> bytes:
-    """A file as it is packed: with paths from the root made shorter."""
+    """A file as it is packed: with shorter paths from the root in what the run wrote about itself. Texts and answers stay as they are."""
     content = path.read_bytes()
-    if b"\0" in content or name.endswith(".hyp"):
-        return content  # no text, or a model's, which is packed as it is
+    if not name.endswith(WITH_PATHS):
+        return content
     return _shorter(content.decode("utf-8", "surrogateescape"), shortened).encode("utf-8", "surrogateescape")
 
 
 def _shorter(text: str, shortened: dict[str, str]) -> str:
     for path, short in shortened.items():
-        text = text.replace(path, short)
+        text = re.sub(rf"(?<![\w./-]){re.escape(path)}", lambda _, short=short: short, text)  # not in the middle of an address
     return text
 
 

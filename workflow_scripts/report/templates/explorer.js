@@ -15,10 +15,11 @@ const signed = (number, places = 1) => (number > 0 ? "+" : "") + written(number,
 const placeOf = name => arms.indexOf(ask[name].value);
 const number = (name, otherwise) => ask[name].value === "" ? otherwise : Number(ask[name].value);
 
+// its attributes come last: with `dir` set before, a browser looks for the direction again with each part
 const made = (name, content, attributes = {}) => {
-  const element = Object.assign(document.createElement(name), attributes);
+  const element = document.createElement(name);
   element.append(...[content].flat());
-  return element;
+  return Object.assign(element, attributes);
 };
 
 // a row of a table: its head, and a cell of text in a language
@@ -72,8 +73,14 @@ const numbers = (heads, body, caption) => {
 const mean = values => values.reduce((sum, value) => sum + value, 0) / values.length;
 
 const begin = () => {
-  for (const field of Object.values(ask)) field.addEventListener("input", () => { for (const changed of [look, ...CHANGED]) changed(); });
+  const renew = () => { for (const changed of [look, ...CHANGED]) changed(); };
+  let pause; // in typing
+  for (const field of Object.values(ask)) field.addEventListener("input", () => {
+    clearTimeout(pause);
+    if (field.id === "search") pause = setTimeout(renew, 150);
+    else renew();
+  });
   document.querySelector("form").addEventListener("submit", event => event.preventDefault());
   document.getElementById("more").addEventListener("click", () => { shown += PAGE; show(); });
-  for (const changed of [look, ...CHANGED]) changed();
+  renew();
 };

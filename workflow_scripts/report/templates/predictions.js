@@ -33,7 +33,7 @@ const KINDS = {
   },
   tags: {
     words: row => row[1].length,
-    texts: row => [row[1].join(" ")],
+    texts: row => [row[1].join(" "), row[1].join("")], // with blanks, and as scripts without them are written
     fill: (body, row) => {
       const wide = (name, cells) => {
         const cellsOf = body.insertRow();

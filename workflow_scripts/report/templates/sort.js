@@ -3,7 +3,7 @@
 // a click, or Enter, on the head of a column sorts its table; a second one turns the order round
 const value = cell => {
   const text = cell.textContent.trim().replace("\u2212", "-");
-  const number = text.replace(/(\d),(?=\d{3})/g, "$1").match(/^[+<\s]*(-?\d+(?:\.\d+)?)/);
+  const number = text.replace(/(\d),(?=\d{3})/g, "$1").match(/^[+<\s]*(-?\d+(?:\.\d+)?(?:e[+-]?\d+)?)/);
   return number ? Number(number[1]) : text.toLowerCase();
 };
 for (const table of document.querySelectorAll(".wide table")) {
