@@ -133,8 +133,10 @@ def write_report(
     called = command(results)
     common["command"] = "" if called is None else shlex.join(["snakemake", *called])
     for study, part in zip(studies, sections, strict=True):
-        own = {study.name: getattr(study.settings, "seeds", None)}
-        part["for_more_seeds"] = "" if called is None else shlex.join(["snakemake", *with_more_seeds(called, plans.config.run.seeds, own)])
+        seeds = {study.name: getattr(study.settings, "seeds", None)}
+        part["for_more_seeds"] = (
+            "" if called is None else shlex.join(["snakemake", *with_more_seeds(called, plans.config.run.seeds, seeds)])
+        )
     common["about"] = about(results, studies, common["provenance"])
     common["more_seeds"] = time_of_more_seeds(results, common["cost"])
     if pages:

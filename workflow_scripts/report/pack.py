@@ -174,7 +174,7 @@ def _packed(name: str, path: Path, shortened: dict[str, str]) -> bytes:
 
 def _shorter(text: str, shortened: dict[str, str]) -> str:
     for path, short in shortened.items():
-        text = re.sub(rf"(?<![\w./-]){re.escape(path)}", lambda _, short=short: short, text)  # not in the middle of an address
+        text = short.join(re.split(rf"(?<![\w./-]){re.escape(path)}", text))  # not in the middle of an address
     return text
 
 
