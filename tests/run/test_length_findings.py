@@ -1,7 +1,11 @@
 """What preflight says of texts that are longer than a training, or a model, reads."""
 
+import json
+
+import pytest
 from configurations import DEFAULT, changed, demo
 from looks import moses
+from tiny_encoders import ENCODERS, tiny_encoder
 
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.run import length_findings
@@ -63,3 +67,12 @@ def test_texts_that_a_model_cannot_read_to_their_end_are_told(tmp_path):
     assert len(load_codec("resources/backbones/bible").pieces([german], 9999)[0]) > 510
     assert note.about == "experiments.help-de-en: test set own" and note.verdict == "note"
     assert note.said.startswith("1 of 2 texts have more than the 512 pieces that bible reads; their ends are lost (text 2 is the first)")
+
+
+@pytest.mark.parametrize("kind", ENCODERS)
+def test_the_positions_of_an_encoder_whose_structure_tells_are_known(tmp_path, kind):
+    plan = demo(changed("backbones/bible", {"kind": "hub", "model": str(tiny_encoder(tmp_path, kind))}))
+    assert length_findings._positions(plan.backbone_of("finetune")) == 128
+    for wrong in ({"hidden_size": 7}, {"num_hidden_layers": "two"}):
+        (tmp_path / "model" / "config.json").write_text(json.dumps({"model_type": "modernbert", **wrong}))
+        assert length_findings._positions(plan.backbone_of("finetune")) == 0
