@@ -1,6 +1,6 @@
 """Text that is too short for the jobs that would need it."""
 
-from configurations import changed, planned
+from configurations import DEFAULT, changed, planned
 from looks import moses
 
 from workflow_scripts.run import size_findings
@@ -25,6 +25,18 @@ def test_too_little_text_is_found_before_the_jobs_that_need_more(folder):
     raw["lexicons"]["unsupervised"]["mapping"] = {"mode": "identical"}
     raw["backbones"]["bible"]["small"] |= {"dev_lines": 10}
     assert not list(size_findings.text_sizes(planned(raw)))
+
+
+def test_text_that_is_learnt_together_counts_too(folder):
+    """The experiment's own text is short, that of the other corpus is long."""
+    raw = changed("corpora/help/train", moses(folder, "de", "en"))  # 300 lines
+    raw["corpora"]["help"] |= {"dev": moses(folder, "blank", "en"), "test": {"web": moses(folder, "en", "de")}}
+    raw["corpora"]["other"] = {**raw["corpora"]["help"], "train": DEFAULT["corpora"]["help"]["train"]}
+    raw["backbones"]["bible"]["small"] |= {"text": {"de": "task", "en": "task"}, "ready": None}
+    assert any("has 300 lines" in finding.said for finding in size_findings.text_sizes(planned(raw)))
+    raw["experiments"]["help-de-en"]["together_with"] = ["other"]
+    raw["run"]["arms"] = ["finetune"]
+    assert not [each for each in size_findings.text_sizes(planned(raw)) if each.about.startswith("backbones")]
 
 
 def test_long_text_without_a_sentence_that_could_be_held_out_is_found(tmp_path):

@@ -86,7 +86,7 @@ def _words(about: str, block: LexiconStages, texts: dict[str, list[str]]) -> Ite
 def _lines(backbone: BackbonePlan, short: dict[str, Sides]) -> Iterator[Finding]:
     """Whether the task's own text is enough to pretrain a backbone."""
     block, known = backbone.settings.pretraining, backbone.plans.config.corpora
-    corpora = {plan.corpus for plan in backbone_users(backbone)}
+    corpora = {name for plan in backbone_users(backbone) for name in (plan.corpus, *getattr(plan.settings, "together_with", ()))}
     if not block or not corpora <= short.keys():
         return
     wanted = block.lines_needed
