@@ -1,6 +1,7 @@
 """Raw text to clean training, dev and test text."""
 
 import itertools
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -220,6 +221,22 @@ def test_sentences_are_found_in_chunks_as_one_by_one(documents):
     least = 12 if documents else settings.held_out_min_words
     assert all(number_of_words(pair.a, "de") >= least for pair in itertools.compress(pairs, found))
     assert are_running([], settings) == []
+
+
+KHMER = [
+    ("ខ្ញុំបានទៅសាលារៀននៅទីក្រុងភ្នំពេញកាលពីឆ្នាំមុនជាមួយបងប្រុសរបស់ខ្ញុំ។", "I went to school in the city of Phnom Penh last year with my older brother."),
+    ("ខ្ញុំស្រឡាញ់អ្នក។", "I love you."),
+]
+
+
+def test_sides_whose_words_are_not_known_are_as_long_as_their_letters(tmp_path):
+    """What stands between two blanks is a clause in Khmer: the first sentence is one, beside 16 English words."""
+    (tmp_path / "pairs.tsv").write_text("".join(f"d\t{a}\t{b}\n" for a, b in KHMER), "utf-8")
+    source = Source(file=str(tmp_path / "pairs.tsv"), columns={"document": 1, "km": 2, "en": 3})
+    settings = Corpus(languages=("km", "en"), train=source, dev=Source(held_out=1), test={})
+    assert are_running(list(read_pairs(source, ("km", "en"))), settings) == [True, False]
+    train((), (), tmp_path / "km", tmp_path / "en", tmp_path / "corpus.json", settings=replace(settings, dev=source))
+    assert read_json(tmp_path / "corpus.json")["removed"] == dict.fromkeys(REASONS, 0)
 
 
 def test_sentences_that_differ_by_the_two_letters_of_turkish_or_a_soft_hyphen_are_alike():

@@ -81,6 +81,9 @@ def test_nothing_is_half_written(tmp_path):
         ("fa", "او می\u200cخواهد.", "او می\u200cخواهد"),
         ("si", "\u0dc1\u0dca\u200d\u0dbb\u0dd3 ලංකා", "\u0dc1\u0dca\u200d\u0dbb\u0dd3 ලංකා"),
         ("de", "Donau\u00addampf", "donaudampf"),
+        # acronyms as they are typed, beside words in quotation marks
+        ("he", 'חיילי צה"ל בארה"ב, ד"ר', 'חיילי צה"ל בארה"ב ד"ר'),
+        ("he", 'ה"IDF" אמר "שלום" ו"הלך".', 'ה idf אמר שלום ו"הלך'),
         ("de", "Die Straße: Software-Paket, z.B. „Größe“.", "die straße software paket z.b größe"),
         ("ru", "Привет, мир — 5 €", "привет мир 5"),
         ("tr", "IŞIK İÇİN", "ışık için"),

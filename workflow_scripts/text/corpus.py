@@ -26,7 +26,6 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
-import numpy as np
 import regex
 
 from workflow_scripts.number_types import Limits, Natural, Positive, Seed
@@ -34,7 +33,7 @@ from workflow_scripts.stage import InputError, checksums, run, write_json
 from workflow_scripts.text.files import chunks, read_lines, write_pairs
 from workflow_scripts.text.identification import check_languages
 from workflow_scripts.text.parallel import Cut, Documents, Pair, Source, read_pairs
-from workflow_scripts.text.words import BREAK, SOFT_HYPHEN, fold, words_of
+from workflow_scripts.text.words import BREAK, SOFT_HYPHEN, fold, lengths, words_of
 
 
 @dataclass
@@ -238,7 +237,7 @@ class Measured(NamedTuple):
 
     pair: Pair
     lengths: tuple[int, int]
-    """Words of each side."""
+    """About how many words each side has (`words.lengths`)."""
     keys: tuple[set[str], set[str]]
     """The `leak_key` of each side. A side that may be cut has a second one, of all of it: summaries of test sets are whole."""
     shortened: tuple[bool, bool]
@@ -250,7 +249,7 @@ def measured_pairs(settings: Corpus, passed: Counter[str]) -> Iterator[Measured]
     for whole in chunks(pairs_of(settings.train, settings, passed)):
         chunk = cut_pairs(whole, settings, settings.languages) if settings.documents else whole
         sides = [pair.a for pair in chunk], [pair.b for pair in chunk]
-        words_a, words_b = (np.diff(words_of(side, code).before).tolist() for side, code in zip(sides, settings.languages, strict=True))
+        words_a, words_b = (lengths(side, code) for side, code in zip(sides, settings.languages, strict=True))
         for at, (before, pair) in enumerate(zip(whole, chunk, strict=True)):
             shortened = before.a != pair.a, before.b != pair.b
             keys = {leak_key(pair.a)}, {leak_key(pair.b)}
@@ -423,7 +422,7 @@ def are_running(pairs: list[Pair], settings: Corpus) -> list[bool]:
         # words are counted where nothing else decides, as dictionaries find them slowly
         lines = [(pair.a, pair.b)[place] for pair in itertools.compress(pairs, running)]
         if code in fewest and lines:
-            enough = iter((np.diff(words_of(lines, code).before) >= fewest[code]).tolist())
+            enough = iter([words >= fewest[code] for words in lengths(lines, code)])
             running = [is_one and next(enough) for is_one in running]
     return running
 

@@ -25,7 +25,7 @@ from workflow_scripts.text.files import chunks, write_lines
 from workflow_scripts.text.labelled_source import LabelledSource
 from workflow_scripts.text.tagged import INNER_BLANK
 from workflow_scripts.text.targets import without_marks
-from workflow_scripts.text.words import fold, number_of_words, words_of
+from workflow_scripts.text.words import fold, lengths, number_of_words
 from workflow_scripts.text.words import sentences as split_sentences
 
 
@@ -140,7 +140,7 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
 def mean_lengths(kept: list[Example], code: str, target_code: str) -> dict[str, Any]:
     """Mean number of words of texts in a language and of their targets, and the targets' language, as reports have them."""
     sides = {"text": (code, (e.text for e in kept)), "target": (target_code, (e.label for e in kept))}
-    words = {side: sum(len(words_of(chunk, of).starts) for chunk in chunks(lines)) for side, (of, lines) in sides.items()}
+    words = {side: sum(sum(lengths(chunk, of)) for chunk in chunks(lines)) for side, (of, lines) in sides.items()}
     return {"target_language": target_code, "words": {side: number / len(kept) for side, number in words.items()}}
 
 

@@ -9,6 +9,7 @@ from workflow_scripts.lazily import compiled
 
 _OTHER, _INSIDE, _JOINER, _WORD = range(4)
 _JOINERS = ".,:'’·׳״"  # the last two are Hebrew
+_QUOTATION_MARK, _ALEF, _TAV = ord('"'), ord("א"), ord("ת")
 _UNSEEN = "\u00ad\u200c\u200d\u2060"  # soft hyphen, zero-width non-joiner and joiner, word joiner
 
 
@@ -17,8 +18,8 @@ def word_spans(text: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
     A word starts with a letter or digit and continues over letters, digits, combining marks, underscores, and what joins or parts letters
     without a width of its own, as in Persian and Sinhala. An apostrophe, dot, middle dot, comma, colon, geresh or gershayim between two
-    letters or digits is part of the word (don't, 3.14, U.S.A, צה״ל). This is close to Unicode's UAX #29, which however splits 12:30 and
-    word,word.
+    letters or digits is part of the word (don't, 3.14, U.S.A, צה״ל), and so is a quotation mark " between two Hebrew letters, as a
+    gershayim is typed. This is close to Unicode's UAX #29, which however splits 12:30 and word,word.
 
     Returns:
         Start and end of each word, in characters from the beginning of `text`; and the number of words before each line, with the total
@@ -60,7 +61,8 @@ def _scan(codes, kinds):
         at += 1
         while at < size:
             kind = kinds[codes[at]]
-            if kind == _JOINER and at + 1 < size and kinds[codes[at + 1]] == _WORD:
+            typed = codes[at] == _QUOTATION_MARK and at + 1 < size and _ALEF <= codes[at - 1] <= _TAV and _ALEF <= codes[at + 1] <= _TAV
+            if typed or (kind == _JOINER and at + 1 < size and kinds[codes[at + 1]] == _WORD):
                 at += 2
             elif kind in (_WORD, _INSIDE):
                 at += 1

@@ -87,11 +87,6 @@ def words(line: str, code: str) -> list[Span]:
     return list(zip(segmented.starts.tolist(), segmented.ends.tolist(), strict=True))
 
 
-def number_of_words(line: str, code: str) -> int:
-    """Number of words of one line."""
-    return len(words_of([line], code).starts)
-
-
 LETTERS = 4
 """Letters and signs that stand for a word in text whose words are not known."""
 
@@ -99,6 +94,19 @@ LETTERS = 4
 def running_words(words: int, letters: int, code: str) -> int:
     """About how many words a text has: `words`, unless these are clauses. Then it is by its `letters`, which are those of all words."""
     return max(words, letters // LETTERS) if language(code).segments_clauses else words
+
+
+def lengths(lines: Sequence[str], code: str) -> list[int]:
+    """About how many words each line has, by `running_words`."""
+    found = words_of(lines, code)
+    letters_before = np.concatenate(([0], np.cumsum(found.ends - found.starts)))[found.before]
+    both = zip(np.diff(found.before).tolist(), np.diff(letters_before).tolist(), strict=True)
+    return [running_words(words, letters, code) for words, letters in both]
+
+
+def number_of_words(line: str, code: str) -> int:
+    """About how many words one line has."""
+    return lengths([line], code)[0]
 
 
 @functools.cache
