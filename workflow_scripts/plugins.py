@@ -272,14 +272,14 @@ def call_if_theirs(entry: registry.Entry, function: Callable[..., Any], given: M
 def call(entry: str, function: Callable[..., Any], given: Mapping[str, Any], about: Callable[[], str]) -> Any:
     """Call a function that a plugin brings. Where it fails, one `InputError` says the file, the line, and what it was called with.
 
-    `entry` is its kind and name, and `about` says what it was called with, such as a sentence and its number. A GPU without room stays the
-    error that it is, for callers that then ask for less.
+    `entry` is its kind and name, and `about` says what it was called with, such as a sentence and its number. Memory that does not suffice
+    stays the error that it is, for callers that then ask for less, and for Snakemake, which tries again with more.
     """
     try:
         return function(**given)
     except InputError as error:
         raise InputError(f"{entry}: {error} ({about()})") from None
     except Exception as error:  # whatever a stranger's function does
-        if type(error).__name__ == "OutOfMemoryError":
+        if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
             raise
         raise InputError(f"{entry}: {_where(error)} ({about()})") from None

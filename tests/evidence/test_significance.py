@@ -1,12 +1,24 @@
 """Paired tests, per seed and over seeds."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import sacrebleu
+from sacrebleu.significance import PairedTest
 
 from workflow_scripts.errors import InputError
 from workflow_scripts.evidence.scores import Scores, metrics
-from workflow_scripts.evidence.significance import compare, holm, marker, mean_of_drawn, over_seeds, per_seed, sentence_statistics
+from workflow_scripts.evidence.significance import (
+    against_the_first,
+    compare,
+    holm,
+    marker,
+    mean_of_drawn,
+    over_seeds,
+    per_seed,
+    sentence_statistics,
+)
 from workflow_scripts.stage import read_json, write_json
 
 
@@ -57,6 +69,51 @@ def test_a_metric_that_fails_is_said_and_the_others_are_tested(files, monkeypatc
     single, pairs = read_json(folder / "p.json"), read_json(folder / "o.json")
     assert single["failed"] == pairs["failed"] == dict.fromkeys(("BLEU", "TER"), "OSError: no network")
     assert set(single["systems"]["good"]) == {"chrF"} == {row["metric"] for row in pairs["pairs"]}
+
+
+@pytest.mark.parametrize("test", ["bootstrap", "randomization"])
+def test_with_one_seed_the_numbers_are_sacrebleus_to_the_last_digit(files, monkeypatch, test):
+    monkeypatch.setenv("SACREBLEU_SEED", "3")
+    folder, systems = files
+    names = ("poor", "good")
+    settings = Scores(metrics=["BLEU", "chrF", "TER"], test=test, samples=250)
+    per_seed(
+        tuple(folder / name for name in names), folder / "ref", folder / "p.json", names=names, language="en", seed=3, settings=settings
+    )
+    found = read_json(folder / "p.json")["systems"]
+    for metric, make in metrics("en", settings).items():
+        lines = [(name, systems[name]) for name in names]
+        kind = "bs" if test == "bootstrap" else "ar"
+        signatures, results = PairedTest(lines, {metric: make()}, [systems["ref"]], test_type=kind, n_samples=250)()
+        for name, result in zip(names, results[next(iter(signatures))], strict=True):
+            wanted = {"score": result.score, "mean": result.mean, "ci": result.ci, "p": result.p_value}
+            assert found[name][metric] == {**wanted, "signature": str(next(iter(signatures.values())))}
+
+
+@pytest.mark.parametrize(("test", "counts", "megabytes"), [("bootstrap", 18, 30), ("randomization", 2, 60)])
+def test_resamples_are_not_held_all_at_once(test, counts, megabytes):
+    class Share:
+        _compute_score_from_stats = staticmethod(lambda sums: sacrebleu.metrics.base.Score("share", float(sums[0] / (1 + sums[1]))))
+
+    rng = np.random.default_rng(1)
+    statistics = {(name, 1): rng.integers(9, size=(3000, counts)).astype(np.float64) for name in ("one", "other")}
+    tracemalloc.start()
+    against_the_first(statistics, Share(), Scores(test=test, samples=10_000), 1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < megabytes * 1_000_000
+
+
+@pytest.mark.parametrize("seeds", [(), (1,)])
+def test_too_little_memory_ends_the_test_so_that_it_is_tried_with_more(files, monkeypatch, seeds):
+    def no_room(*_, **__):
+        raise MemoryError("Unable to allocate 2.01 GiB")
+
+    monkeypatch.setattr(sacrebleu.metrics.CHRF, "_extract_corpus_statistics", no_room)
+    folder, _ = files
+    tested, options = (over_seeds, {"seeds": seeds}) if seeds else (per_seed, {})
+    with pytest.raises(MemoryError):
+        tested((folder / "poor",), folder / "ref", folder / "p.json", names=("poor",), language="en", settings=Scores(samples=9), **options)
 
 
 def test_one_system_has_an_interval_and_no_p(files):

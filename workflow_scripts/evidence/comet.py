@@ -136,6 +136,8 @@ def _predict(sides: list[list[str]], threads: int, settings: Comet) -> dict:
     except torch.cuda.OutOfMemoryError as error:
         way_out = f"lower comet.batch_size ({settings.batch_size}), then run snakemake with --forcerun comet"
         raise Unavailable(f"the GPU's memory did not suffice ({in_one_line(error)}); {way_out}") from None
+    except MemoryError:
+        raise  # Snakemake tries again with more memory
     except Exception as error:  # whatever COMET, Lightning and PyTorch raise
         raise Unavailable(f"COMET failed ({in_one_line(error)}); mend that and run snakemake with --forcerun comet") from None
     return {
@@ -187,6 +189,8 @@ def load_model(checkpoint: Path, settings: Comet) -> "CometModel":
             link.parent.mkdir()
             link.symlink_to(checkpoint)
             return load_from_checkpoint(link, reload_hparams=True)
+    except MemoryError:
+        raise  # as above
     except Exception as error:  # whatever Lightning, PyTorch, transformers and the hub's client raise
         way_out = (
             f"; if it lacks its encoder, run `hf download {encoder} '*.json' '*.model' '*.txt'` where there is network, or name a "

@@ -77,6 +77,8 @@ def main(
         try:
             metric = make()
             value = metric.corpus_score(hypothesis, [reference])
+        except MemoryError:
+            raise  # Snakemake tries again with more memory
         except Exception as error:  # an error in one metric must not prevent the others
             failed[name] = in_one_line(error)
         else:

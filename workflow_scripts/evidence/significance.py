@@ -2,6 +2,7 @@
 
 For a single training seed: sacreBLEU's paired tests, bootstrap resampling (Koehn 2004) or approximate randomization (Riezler
 and Maxwell 2005). They tell whether a difference would hold on other test sentences, but nothing about other training seeds.
+sacreBLEU holds all resamples in memory at once, so they are drawn here, with its random numbers, a hundred at a time.
 
 Over several seeds there are two ways. The multi-bootstrap (Sellam et al. 2022) resamples sentences and seeds together. Randomization
 exchanges the outputs for the same sentences between two arms in all seeds. Of n seeds a resample draws n − 1 (Rao and Wu 1988), since n
@@ -9,14 +10,14 @@ would make too little of their spread. Even so two or three seeds that differ by
 `report/headline.py` and the markers (`marker`) ask Student's t as well.
 """
 
-import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, Protocol, cast
+from typing import Any, Literal, Protocol
 
 import numpy as np
-from sacrebleu.significance import PairedTest, Result
+from sacrebleu.significance import estimate_ci
 
 from workflow_scripts.evidence.counted import finite
 from workflow_scripts.evidence.metric import higher_is_better
@@ -62,36 +63,23 @@ def per_seed(
     For each system and metric, the output has the score, the p-value against the baseline, and by the bootstrap mean and half-width of the
     95 % interval. Under `failed` it lists systems that could not be read and metrics that could not be tested, with the reasons.
     """
-    # sacreBLEU takes the seed of its tests from the environment
-    os.environ["SACREBLEU_SEED"] = str(seed)
     hypotheses, reference, failed = readable(dict(zip(names, systems, strict=True)), references)
     rows: dict[str, dict] = {name: {} for name in names}
-    for metric, make in metrics(language, settings).items() if names[0] in hypotheses else ():
+    for name, make in metrics(language, settings).items() if names[0] in hypotheses else ():
         try:
-            signatures, scores = PairedTest(
-                list(hypotheses.items()),
-                {metric: make()},
-                references=[reference],
-                test_type="bs" if settings.test == "bootstrap" else "ar",
-                n_samples=settings.samples,
-            )()
+            metric = make()
+            statistics = {(arm, seed): sentence_statistics(metric, lines, reference) for arm, lines in hypotheses.items()}
+            found = against_the_first(statistics, metric, settings, seed)
+        except MemoryError:
+            raise  # Snakemake tries again with more memory
         except Exception as error:  # an error in one metric must not prevent the others
-            failed[metric] = in_one_line(error)
+            failed[name] = in_one_line(error)
             continue
-        # the first column has the names of the systems, the second one the results
-        (signature,) = signatures.values()
-        _, results = cast(Iterable[list[Result]], scores.values())
-        for name, result in zip(hypotheses, results, strict=True):
-            # sacreBLEU counts only resamples with a strictly greater difference, so it would call the difference between two equal outputs
-            # significant. All resamples of a single sentence are that sentence.
-            nothing_shown = name != names[0] and (result.score == results[0].score or len(reference) == 1)
-            rows[name][metric] = {
-                "score": result.score,
-                "mean": result.mean,
-                "ci": result.ci,
-                "p": 1.0 if nothing_shown else result.p_value,
-                "signature": str(signature),
-            }
+        signature = metric.get_signature()
+        signature.update("seed", str(seed))
+        signature.update("bs" if settings.test == "bootstrap" else "ar", settings.samples)
+        for (arm, _), numbers in found.items():
+            rows[arm][name] = {**numbers, "signature": str(signature)}
     write_json(output, {"baseline": names[0], "systems": rows, "failed": failed, "settings": asdict(settings), "covers": COVERS["seed"]})
 
 
@@ -121,6 +109,8 @@ def over_seeds(
             metric = make()
             statistics = {key: sentence_statistics(metric, lines, reference) for key, lines in hypotheses.items()}
             differences[name] = compare(statistics, score_of(metric), pairs, settings, seeds[0])
+        except MemoryError:
+            raise  # as above
         except Exception as error:  # as above
             reasons[name] = in_one_line(error)
     segments = {key: found for key, path in zip(keys, comet, strict=True) if (found := _segments(path)) is not None} if comet else {}
@@ -156,9 +146,55 @@ def readable(systems: dict, references: Path) -> tuple[dict, list[str], dict]:
     return hypotheses, reference, failed
 
 
+def against_the_first(
+    statistics: dict[Key, np.ndarray], metric: Any, settings: TestSettings, seed: int
+) -> dict[Key, dict[str, float | None]]:
+    """sacreBLEU's paired test of each system against the first one: its score, mean, half-width of the 95 % interval, and p-value.
+
+    `statistics` has the counts of each sentence. The numbers are those of `sacrebleu.significance.PairedTest`, to the last digit where
+    all counts are whole numbers. It adds counts in single precision, in which fractions (ROUGE) lose digits.
+
+    Raises `InputError` where a score, also of a resample, is no finite number.
+    """
+    rng = np.random.default_rng(seed)
+    first, baseline = next(iter(statistics.items()))
+    score = score_of(metric)
+    scores = {key: score(counts.sum(axis=0)) for key, counts in statistics.items()}
+    drawn: dict[Key, np.ndarray] = {}
+    kept = np.zeros(0, dtype=bool)
+    if settings.test == "bootstrap":
+        drawn = drawn_scores(statistics, lambda sums: _score(metric, sums.astype(np.float32)), settings.samples, rng)
+        if not all(np.isfinite(values).all() for values in drawn.values()):
+            raise InputError("the score of a resample is no finite number; return 0 where nothing was counted")
+    else:
+        kept = rng.integers(2, size=(settings.samples, len(baseline)), dtype=bool)
+    found: dict[Key, dict[str, float | None]] = {}
+    for key, counts in statistics.items():
+        p = None
+        # sacreBLEU counts only resamples with a strictly greater difference, so it would call the difference between two equal outputs
+        # significant. All resamples of a single sentence are that sentence.
+        if key != first and (scores[key] == scores[first] or len(baseline) == 1):
+            p = 1.0
+        elif key != first:
+            if drawn:
+                differences = np.abs(drawn[key] - drawn[first])
+                differences -= differences.mean()
+            else:
+                differences = np.abs(exchanged_differences([baseline], [counts], score, _portions(kept)))
+            p = p_value(differences > abs(scores[first] - scores[key]))
+        mean, ci = (float(value) for value in estimate_ci(drawn[key])) if drawn else (None, None)
+        found[key] = {"score": scores[key], "mean": mean, "ci": ci, "p": p}
+    return found
+
+
 def score_of(metric: Any) -> Score:
     """What makes a sacreBLEU metric's score of the sum of what was counted in sentences."""
-    return finite(lambda sums: metric._compute_score_from_stats(list(sums)).score)
+    return finite(partial(_score, metric))
+
+
+def _score(metric: Any, sums: np.ndarray) -> float:
+    """The score of the sums, in their own precision."""
+    return metric._compute_score_from_stats(list(sums)).score
 
 
 def sentence_statistics(metric, hypotheses: list[str], references: list[str]) -> np.ndarray:
@@ -214,7 +250,7 @@ def compare(
             low, high = (float(x) for x in np.percentile(differences, [2.5, 97.5]))
         else:
             sides = [[statistics[name, s] for s in seeds] for name in (mine, other)]
-            differences = exchanged_differences(sides[0], sides[1], score, settings.samples, rng)
+            differences = exchanged_differences(sides[0], sides[1], score, _halves(len(sides[0][0]), settings.samples, rng))
         if not round(difference, 9) or not differences.any() or len(next(iter(statistics.values()))) == 1:
             p = 1.0
         else:
@@ -263,22 +299,32 @@ def mean_of_drawn(values: np.ndarray, rng: np.random.Generator, independent: boo
     return values[rows, columns].mean(axis=0)
 
 
-def exchanged_differences(
-    mine: list[np.ndarray], other: list[np.ndarray], score: Score, samples: int, rng: np.random.Generator
-) -> np.ndarray:
+def exchanged_differences(mine: list[np.ndarray], other: list[np.ndarray], score: Score, kept: Iterable[np.ndarray]) -> np.ndarray:
     """Score differences after swapping two arms' outputs on a random half of the sentences, averaged over seeds; one for each trial.
 
-    In a trial, the same sentences are swapped in all seeds. `mine` and `other` have the counts of each seed (sentences × counts).
+    In a trial, the same sentences are swapped in all seeds. `mine` and `other` have the counts of each seed (sentences × counts). `kept`
+    has portions of trials × sentences: 0 where a sentence is swapped, else 1.
     """
     differences: list[float] = []
-    for start in range(0, samples, _AT_ONCE):
-        kept = rng.integers(2, size=(min(_AT_ONCE, samples - start), len(mine[0]))).astype(np.float64)
+    for some in kept:
         by_seed = [
-            [score(x) - score(y) for x, y in zip(kept @ a + (1 - kept) @ b, kept @ b + (1 - kept) @ a, strict=True)]
+            [score(x) - score(y) for x, y in zip(some @ a + (1 - some) @ b, some @ b + (1 - some) @ a, strict=True)]
             for a, b in zip(mine, other, strict=True)
         ]
         differences += np.mean(by_seed, axis=0).tolist()
     return np.array(differences)
+
+
+def _halves(sentences: int, samples: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+    """Portions of trials in which a random half of the sentences is kept."""
+    for start in range(0, samples, _AT_ONCE):
+        yield rng.integers(2, size=(min(_AT_ONCE, samples - start), sentences)).astype(np.float64)
+
+
+def _portions(kept: np.ndarray) -> Iterator[np.ndarray]:
+    """The same of trials that are drawn already, in which `kept` has a byte for each sentence."""
+    for start in range(0, len(kept), _AT_ONCE):
+        yield kept[start : start + _AT_ONCE].astype(np.float64)
 
 
 def _segments(path: Path) -> np.ndarray | None:

@@ -135,6 +135,8 @@ def measured(code: str, settings: Scores) -> tuple[dict[str, Any], dict[str, str
     for name, make in metrics_of(code, settings).items():
         try:
             measures[name] = make()
+        except MemoryError:
+            raise  # Snakemake tries again with more memory
         except Exception as error:  # without one metric there are still the others, and the time
             failed[name] = in_one_line(error)
             print(f"{name} was not measured: {failed[name]}", file=sys.stderr)

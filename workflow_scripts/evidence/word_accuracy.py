@@ -69,6 +69,8 @@ def measure(
         found = by_bucket(hypothesis, reference, counts, [settings.low, settings.high])
     except InputError as error:
         failed = str(error)
+    except MemoryError:
+        raise  # Snakemake tries again with more memory
     except Exception as error:  # an error in sacreBLEU or compare-mt must not prevent the rest of the report
         failed = in_one_line(error)
     write_json(output, {"buckets": found, "failed": failed, "settings": asdict(settings)})

@@ -250,6 +250,8 @@ def marked_if_it_fails(part: dict[str, Any], name: str) -> Iterator[None]:
     """Note any error in a part under `failed` instead of raising it, so that the other parts are still made."""
     try:
         yield
+    except MemoryError:
+        raise  # Snakemake tries again with more memory
     except Exception as error:
         expected = isinstance(error, InputError | ValueError)
         if not expected:
