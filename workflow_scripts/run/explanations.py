@@ -63,7 +63,8 @@ def explain(problem: ErrorDetails, config: type) -> str:
     elif problem["type"] == "list_type" and isinstance(problem["input"], dict):
         near = "; put it into a list, also if it is alone: [{…}], or a - before it"
     elif problem["type"] == "string_type" and isinstance(problem["input"], bool):
-        near = '; YAML takes no, yes, on and off for false and true: write "no" in quotes'
+        written, word = ("yes, on and true", "yes") if problem["input"] else ("no, off and false", "no")
+        near = f'; YAML takes {written} for a truth value: put the word in quotes, as in "{word}"'
     elif problem["type"] == "string_type" and isinstance(problem["input"], int | float | datetime.date):
         what = "date" if isinstance(problem["input"], datetime.date) else "number"
         near = f'; YAML takes it for a {what}: write "{problem["input"]}" in quotes'
