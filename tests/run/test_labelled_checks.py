@@ -15,6 +15,7 @@ MODULES = "labelled/modules"
     "path, value, message",
     [
         (f"{MODULES}/labels", ["Writer", "Writer"], "at least two different labels"),
+        (f"{MODULES}/labels", [], r"labels: list at least two different labels; only plugins' tasks whose labels are numbers .* read text"),
         (f"{MODULES}/lowercase", True, r"modules\.lowercase: is for `unit: target`"),
         (f"{MODULES}/language", "eng", "unknown language 'eng'"),
         (f"{MODULES}/test/de/language", "fr", r"small\.text: no text for 'fr'"),

@@ -7,7 +7,9 @@ import pytest
 from configurations import changed, planned, with_recipes
 from looks import moses
 
+from workflow_scripts import plugins
 from workflow_scripts.run import labelled_findings, lexicon_findings, text_findings
+from workflow_scripts.run.findings import Finding
 from workflow_scripts.run.mark_findings import quoted_cells
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.examples import Example
@@ -27,6 +29,36 @@ def test_a_label_of_which_there_is_no_example_is_found(tmp_path):
     source = LabelledSource(str(tmp_path / "x.tsv"), {"label": 1, "text": 2, "pair": 3})
     with pytest.raises(InputError, match="no example has the label '1'"):
         labelled_findings._labelled_text(source, replace(block, unit="query", labels=["0", "1"], train=source))
+
+
+def test_a_test_set_without_a_label_is_noted(tmp_path):
+    block = Labelled(language="en", labels=["no", "yes"], train=LabelledSource(), dev=LabelledSource(held_out=0.1), test={})
+    tested = [Example("no", "a sentence", ""), Example("no", "another", "")]
+    (note,) = labelled_findings._lacks_labels("labelled.x.test.own", tested, block)
+    assert note.verdict == "note" and note.said.startswith("none of its 2 examples has the label 'yes', which the training text has; if")
+    assert not list(labelled_findings._lacks_labels("labelled.x.test.own", [*tested, Example("yes", "third", "")], block))
+    assert not list(labelled_findings._lacks_labels("labelled.x.test.own", tested, replace(block, labels=[])))
+
+
+def test_labels_that_are_numbers_need_no_list_where_all_tasks_read_numbers(tmp_path):
+    (tmp_path / "x.tsv").write_text("3.27\ta\tb\n1.33\ta\tc\n")
+    source = {"file": str(tmp_path / "x.tsv"), "columns": {"label": 1, "text": 2, "pair": 3}}
+    raw = with_recipes("help-modules")
+    raw["labelled"] = {"modules": {"language": "en", "train": source, "dev": {"held_out": 0.1}, "test": {"en": {"held_out": 0.1}}}}
+    raw["run"]["arms"] = ["finetune-10e"]
+    classified = raw["experiments"]["help-modules"]
+    graded = {"task": "similarity", "corpus": "modules", "backbone": classified["backbone"]}
+    raw |= {"plugins": ["examples/plugins/similarity.py"], "experiments": {"help-modules": graded}}
+    try:
+        said = [finding for finding in labelled_findings.labelled(planned(raw)) if finding.about == "labelled.modules.train"]
+        assert said[0] == Finding(
+            "ok", "labelled.modules.train", f"{source['file']}, 2 examples: numbers from 1.33 to 3.27, 2.3 on average"
+        )
+        raw["experiments"]["classes"] = classified
+        with pytest.raises(InputError, match=r"labelled\.modules\.labels: list at least two different labels; only plugins' tasks"):
+            planned(raw)
+    finally:
+        plugins.forget()
 
 
 def test_a_header_that_is_an_example_is_told(tmp_path):

@@ -3,10 +3,12 @@
 import csv
 import json
 import lzma
+import re
 from collections import Counter
 from pathlib import Path
 
 import pytest
+import yaml
 
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text.examples import read_examples, read_table
@@ -73,6 +75,53 @@ def test_bad_lines_are_named(tmp_path, content, said):
     (tmp_path / "x.tsv").write_text(content)
     with pytest.raises(InputError, match=said):
         examples(tmp_path / "x.tsv", columns=PAIRS.columns)
+
+
+@pytest.mark.parametrize(
+    "label, labels, named",
+    [
+        ("contradictory", ["neutral", "entailment", "contradiction"], "contradiction"),
+        ("True", ["false", "true"], "true"),
+        ("2.0", ["1", "2"], "2"),
+        ("World: News", ["2", "world: news"], "world: news"),
+        ("not_entailment", ["entailment", "neutral"], "LABEL"),
+        ("topic2", ["topic1", "topic3"], "LABEL"),
+        ("maybe", ["yes", "no"], "LABEL"),
+    ],
+)
+def test_the_advice_for_an_unknown_label_names_the_label_that_it_spells(tmp_path, label, labels, named):
+    (tmp_path / "x.tsv").write_text(f"{labels[0]}\ta\n{label}\tb\n")
+    where = {"columns": {"label": 1, "text": 2}}
+    with pytest.raises(InputError) as error:
+        examples(tmp_path / "x.tsv", labels, **where)
+    names = yaml.safe_load(re.search(r"`(label_names: \{.*?\})`", str(error.value))[1])
+    assert names == {"label_names": {label: named}} and ("if it means that" in str(error.value)) == (named != "LABEL")
+    if named != "LABEL":
+        assert [row[0] for row in examples(tmp_path / "x.tsv", labels, **names, **where)] == [labels[0], named]
+
+
+@pytest.mark.parametrize(
+    "label, said",
+    [
+        ("3,27", r"x\.tsv, line 2: the label '3,27' is no number; write decimals with a point"),
+        (
+            "nan",
+            r"line 2: the label 'nan' is no number; correct it or delete the line, translate it with `label_names: \{\"nan\": \"NUMBER\"\}`",
+        ),
+        ("grade", r"line 2: .*, or list all `labels`, if they are no numbers"),
+    ],
+)
+def test_without_a_list_labels_are_numbers(tmp_path, label, said):
+    (tmp_path / "x.tsv").write_text("".join(f"{each}\ta\tb\n" for each in ("3.27", "2.30", "5.0", "-1e3", "4")))
+    where = {"columns": {"label": 1, "text": 2, "pair": 3}}
+    assert [row[0] for row in examples(tmp_path / "x.tsv", (), **where)] == ["3.27", "2.3", "5", "-1000", "4"]
+    (tmp_path / "x.tsv").write_text(f"3.27\ta\tb\n{label}\ta\tb\n")
+    with pytest.raises(InputError, match=said):
+        examples(tmp_path / "x.tsv", (), **where)
+    assert examples(tmp_path / "x.tsv", (), **where, label_names={label: "2.50"})[1][0] == "2.5"
+    (tmp_path / "x.tsv").write_text("grade\tone\ttwo\n3.27\ta\tb\n")
+    with pytest.raises(InputError, match="line 1: the label 'grade' is no number; if the line names the columns, set `header: true`; else"):
+        examples(tmp_path / "x.tsv", (), **where)
 
 
 @pytest.mark.parametrize(

@@ -156,7 +156,7 @@ def test_advice_reads_the_file_right(tmp_path, text, advice, words):
         ),
         ("x", "id O\n" * 30, {}, r"line 1: the words are all the same \('id', …\); say with `columns` where the words stand"),
         ("x", b"Anna\tB-PER\rlacht\tO\r", {}, r"its lines end in \\r alone; convert the file: tr '\\r' '\\n'"),
-        ("x", "1 O\nAnna O\n" * 9 + "new B-XX\n", {}, r"label_names: \{\"B-XX\": O, \"I-XX\": O\}"),
+        ("x", "1 O\nAnna O\n" * 9 + "new B-XX\n", {}, r"label_names: \{\"B-XX\": \"O\", \"I-XX\": \"O\"\}"),
     ],
 )
 def test_what_cannot_be_read_is_one_line(tmp_path, name, text, columns, said):

@@ -40,7 +40,7 @@ def problems(config: Config) -> Iterator[str]:
         *_run_problems(plans),
         *_seed_problems(config),
         *_name_problems(config),
-        *_text_problems(config),
+        *_text_problems(plans),
         *_lexicon_problems(plans),
         *arm_checks.problems(plans),
         *_file_problems(plans),
@@ -114,12 +114,15 @@ def _part_name_problems(config: Config) -> Iterator[str]:
 # text and files
 
 
-def _text_problems(config: Config) -> Iterator[str]:
+def _text_problems(plans: Plans) -> Iterator[str]:
     """Each kind of text has checks of its own."""
+    config = plans.config
     for name, corpus in config.corpora.items():
         yield from corpus_checks.corpus_problems(f"corpora.{name}", corpus)
     for name, labelled in config.labelled.items():
-        yield from labelled_checks.labelled_problems(f"labelled.{name}", labelled)
+        tasks = [plan.task for plan in plans.experiments.values() if plan.corpus == name and plan.task.text == "labelled"]
+        number_tasks = bool(tasks) and all(task.any_number for task in tasks)
+        yield from labelled_checks.labelled_problems(f"labelled.{name}", labelled, number_tasks)
     for name, aligned in config.aligned.items():
         yield from aligned_checks.aligned_problems(f"aligned.{name}", aligned)
 

@@ -18,8 +18,11 @@ from workflow_scripts.text.tagged import has_spans
 from workflow_scripts.text.targets import TARGET_COLUMNS
 
 
-def labelled_problems(where: str, labelled: Labelled) -> Iterator[str]:
-    """Every line tells a problem of the sources, columns, labels or test sets of labelled text."""
+def labelled_problems(where: str, labelled: Labelled, number_tasks: bool = False) -> Iterator[str]:
+    """Every line tells a problem of the sources, columns, labels or test sets of labelled text.
+
+    `number_tasks`: whether all tasks that read it take any number as a label, so that it needs no list of them.
+    """
     yield from _translator_problems(where, labelled)
     for part, source in sources_of(labelled).items():
         yield from _language_of_part_problems(where, part, source, labelled)
@@ -30,7 +33,8 @@ def labelled_problems(where: str, labelled: Labelled) -> Iterator[str]:
         yield from _label_pattern_problems(f"{where}.{part}", source)
     if labelled.lowercase and labelled.unit != "target":
         yield f"{where}.lowercase: is for `unit: target`"
-    yield from _label_problems(where, labelled)
+    if not (number_tasks and labelled.any_number):
+        yield from _label_problems(where, labelled)
     yield from testset_problems(where, labelled, "average")
     yield from same_text_problems(where, labelled)
     yield from _lacking_pair_problems(where, labelled)
@@ -210,7 +214,10 @@ def _label_problems(where: str, labelled: Labelled) -> Iterator[str]:
         yield f"{where}.labels: `unit: {labelled.unit}` has none; the answers are {answers}"
     if answers:
         return
-    if len({*labelled.labels}) < len(labelled.labels) or len(labelled.labels) < 2 or not all(map(str.strip, labelled.labels)):
+    if labelled.any_number:
+        whose = "only plugins' tasks whose labels are numbers (`kind=float` and a `width`) read text without a list"
+        yield f"{where}.labels: list at least two different labels; {whose}"
+    elif len({*labelled.labels}) < len(labelled.labels) or len(labelled.labels) < 2 or not all(map(str.strip, labelled.labels)):
         yield f"{where}.labels: {labelled.labels} must be at least two different labels"
     if labelled.unit == "word":
         yield from _tag_problems(where, labelled)

@@ -13,6 +13,7 @@ from workflow_scripts.run.uses import sources_of
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.plan import Plans
 from workflow_scripts.text.examples import Example, read_any
+from workflow_scripts.text.label_names import number_range, or_left_out
 from workflow_scripts.text.labelled import Labelled, as_read, belongs_to_part
 from workflow_scripts.text.labelled_source import LabelledSource
 from workflow_scripts.text.tagged import INNER_BLANK
@@ -40,6 +41,7 @@ def labelled(plans: Plans) -> Iterator[Finding]:
                     learnt = examples
                     yield from _shares_held_out(f"labelled.{name}", source, block)
                 elif not part.startswith("translations"):
+                    yield from _lacks_labels(f"labelled.{name}.{part}", examples, block)
                     yield from in_both(f"labelled.{name}.{part}", *([example.texts for example in some] for some in (examples, learnt)))
                 if is_table(source) and not source.quoted:
                     cells = [text for one in examples for text in (*one.texts, *([one.label] if block.unit == "target" else []))]
@@ -80,6 +82,16 @@ def _shares_held_out(about: str, source: LabelledSource, block: Labelled) -> Ite
             yield Finding("note", f"{about}.{part}", f"{said} ({blocks}); change it or `seed` for another number")
 
 
+def _lacks_labels(about: str, examples: list[Example], block: Labelled) -> Iterator[Finding]:
+    """A note of the labels that models learn and no example of a dev or test set has, as where `label_names` give another label."""
+    if block.unit != "text" or not 0 < len(examples) < HEAD:
+        return
+    there = {example.label for example in examples}
+    if missing := [label for label in block.labels if label not in there]:
+        said = f"none of its {len(examples):,} examples has the label {', '.join(map(repr, missing))}, which the training text has"
+        yield Finding("note", about, f"{said}; if it should, correct the file or `label_names`")
+
+
 def plain_lines(examples: list[Example]) -> list[str]:
     """The texts of examples, a line each, with plain blanks inside of words."""
     return [text.replace(INNER_BLANK, " ") for example in examples for text in example.texts]
@@ -102,8 +114,12 @@ def _labelled_text(source: LabelledSource, block: Labelled) -> str:
         raise InputError(f"{source.file}: has no example; give another file, or see `where` and `label_pattern`")
     counts = Counter(label for example in examples for label in example.labels(block.unit))
     if learnt and len(examples) < HEAD and (missing := [label for label in block.labels if not counts[label]]):
-        raise InputError(f"{source.file}: no example has the label {missing[0]!r}, so no model can learn it; take it out of `labels`")
+        way_out = f"take it out of `labels`{or_left_out(block.labels)}"
+        raise InputError(f"{source.file}: no example has the label {missing[0]!r}, so no model can learn it; {way_out}")
     counted = ", ".join(f"{counts[label]:,} {label}" for label in block.labels)
+    if block.any_number:
+        numbers = number_range(example.label for example in examples)
+        counted = f"numbers from {numbers['least']:g} to {numbers['greatest']:g}, {numbers['mean']:.3g} on average"
     number = f"{'the first ' if len(examples) == HEAD else ''}{len(examples):,} examples"
     return f"{source.file}, {number}{': ' if counted else ''}{counted}"
 

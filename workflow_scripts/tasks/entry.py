@@ -115,6 +115,8 @@ class Task(registry.Entry, Generic[P]):
     """The head in the table of families that is finetuned for it (`head_task.HeadTask`); none by default."""
     named: str = ""
     """Of a task with a head: what the settings of finetuning call the labels; empty where the text has no list of them."""
+    any_number: bool = False
+    """Of a task with a head: whether a label may be any number, where the text has no list of labels."""
     asked: bool = False
     """Of a task with a head: whether a decoder can be asked for its labels as it is, by the likelihood of their words (`verbaliser`)."""
     baseline_learns: bool = False

@@ -112,18 +112,19 @@ def prepare(
 ) -> Prepared:
     """The model with its head, the text as rows, and how a look at the dev sets is made."""
     chosen, labels = getattr(settings, task.key), task.labels_in(settings)
-    about = About(chosen, labels)
     check_head(job.start, family_of(job.start), task.head, f"encoder_{task.head}")
     reader = task.reader(job.start, chosen, settings.language)
     tables = [task.read(path, labels, chosen.examples) for path in train]
+    looked_at = [task.read(path, labels) for path in dev]
+    about = About(chosen, labels, numbers=task.numbers_in([*tables, *looked_at], labels))
     switched = switching(tables[0], settings, lexicons, into, job.seed, task.unit)
     kept = [*zip(tables, settings.train_languages, strict=True)][bool(switched) :]
-    fixed = [row for examples, code in kept for row in part_of(reader, examples, code, labels).rows]
+    fixed = [row for examples, code in kept for row in part_of(reader, examples, code, about.numbered).rows]
 
     def rows(epoch: int) -> list[Row]:
-        return [*part_of(reader, switched(epoch), settings.language, labels).rows, *fixed] if switched else fixed
+        return [*part_of(reader, switched(epoch), settings.language, about.numbered).rows, *fixed] if switched else fixed
 
-    held_out = [part_of(reader, task.read(path, labels), code, labels) for path, code in zip(dev, settings.dev_languages, strict=True)]
+    held_out = [part_of(reader, table, code, about.numbered) for table, code in zip(looked_at, settings.dev_languages, strict=True)]
     network = task.network(job.start, labels, chosen, job.seed, job.from_scratch)
     precision = pick_precision(chosen.precision, pick_device(chosen.device))
     metric = task.leading(chosen, labels)
@@ -135,7 +136,7 @@ def prepare(
         counted = task.counts(part.examples, answered.answers, part.language, about).sum(axis=0)
         return {"eval_loss": answered.loss(), "eval_error": 1 - task.scores[metric](counted)}
 
-    whole = len(part_of(reader, tables[0], settings.language, labels).rows) if switched else 0
+    whole = len(part_of(reader, tables[0], settings.language, about.numbered).rows) if switched else 0
     batches = Batches(rows, whole + len(fixed), settings.epochs, chosen, job.seed)
     return Prepared(network, reader, batches, lambda: mean_of([look_at(part) for part in held_out]), metric, task.loss(about))
 
@@ -175,9 +176,11 @@ def predict(
     else:
         reader = task.reader(model, settings, "")
         network = task.network(model, None, settings, 0, False).to(pick_device(settings.device))
-        known = [network.config.id2label[number] for number in range(network.config.num_labels)] if task.named and not given else given
-        parts = [part_of(reader, task.read(path, known), code, known) for path, code in zip(examples, languages, strict=True)]
-        about = About(settings, known, task.read(train, known) if train else [])
+        own = task.named and not given and not task.any_number
+        known = [network.config.id2label[number] for number in range(network.config.num_labels)] if own else given
+        tables = [task.read(path, known) for path in examples]
+        about = About(settings, known, task.read(train, known) if train else [], task.numbers_in(tables, known))
+        parts = [part_of(reader, table, code, about.numbered) for table, code in zip(tables, languages, strict=True)]
         all_answered = task.predictions(network, reader, parts, pick_precision(settings.precision, network.device), about)
     for name, part, answered in zip(testsets, parts, all_answered, strict=True):
         path = folder / f"{name}.hyp"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -23,6 +23,7 @@ from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.tasks.verbaliser import Verbaliser
 from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.label_names import number_text
 from workflow_scripts.training.ragged import same_choice
 
 
@@ -35,6 +36,13 @@ class About(NamedTuple):
     """All labels."""
     learnt: list[Example] = []  # noqa: RUF012 (a named tuple's default, which nothing changes)
     """The training text, for tasks whose trivial baseline learns from it (`Task.baseline_learns`)."""
+    numbers: list[str] = []  # noqa: RUF012
+    """The labels that the rows have, in order, where there is no list of `labels` (`Task.any_number`)."""
+
+    @property
+    def numbered(self) -> list[str]:
+        """The labels in the order in which rows number them."""
+        return self.labels or self.numbers
 
 
 class Answered(NamedTuple):
@@ -100,7 +108,15 @@ class HeadTask(Task[Plan]):
     def read(self, path: Path, labels: list[str], number: int | None = None) -> list[Example]:
         """The examples of a table, at most `number` at random, the same for all seeds and arms. Raises as `read_table` does."""
         table = read_table(path, labels, self.unit)
+        if self.any_number and not labels:
+            table = [each._replace(label=number_text(each.label, f"{path}, line {each.line}")) for each in table]
         return [table[place] for place in same_choice(len(table), number)]
+
+    def numbers_in(self, tables: Iterable[list[Example]], labels: list[str]) -> list[str]:
+        """The numbers that are labels in some tables, the least first; none where there are `labels`, or no number may be one."""
+        if labels or not self.any_number:
+            return []
+        return sorted({example.label for table in tables for example in table}, key=float)
 
     def read_answers(self, path: Path, examples: list[Example]) -> list[Any]:
         """The answers in a file, a line each. Raises `InputError` where they are not those to `examples`."""

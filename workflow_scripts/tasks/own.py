@@ -6,7 +6,7 @@
         "similarity",
         label="similarity of texts",
         ...
-        loss=lambda outputs, numbers, labels: (outputs[:, 0] - values(labels)[numbers]) ** 2,
+        loss=lambda outputs, truth: (outputs[:, 0] - truth) ** 2,
         answer=lambda outputs: outputs[:, 0].tolist(),
         counts=lambda truth, given: [(a == b, 1) for a, b in zip(truth, given)],
         scores={"accuracy": lambda sums: sums[0] / sums[1]},
@@ -40,11 +40,16 @@ from workflow_scripts.text.examples import Example
 
 _OF_THE_HEAD = {
     "outputs": "what the head gives, a tensor of examples × labels, or × `width`",
-    "labels": "all labels, in order",
+    "labels": "all labels, in order; none where the text has no list of them",
     "settings": "the settings of the head",
 }
 PARAMETERS = {
-    "loss": {**_OF_THE_HEAD, "numbers": "the number of each example's right label, a tensor"},
+    "loss": {
+        **_OF_THE_HEAD,
+        "truth": "the right label of each example, of the type `kind`; of numbers a tensor",
+        "numbers": "the number of each example's right label, a tensor",
+        "labels": "all labels, in order; where the text has no list of them, those of its examples",
+    },
     "answer": _OF_THE_HEAD,
     "counts": {
         "truth": "the right label of each example, of the type `kind`",
@@ -109,7 +114,7 @@ def task(
         called: What the scores are called in the report, where not by their names.
         inputs: What is read, in the plural.
         row: What the examples are called, in the plural.
-        kind: `float` where labels and answers are numbers.
+        kind: `float` where labels and answers are numbers. With a `width` any number may be a label, and the text needs no list of labels.
         width: How many numbers the head gives of an example; one for each label by default.
         unit: What has a label in the text: a text or pair of texts, or the documents of a query.
         network: Folder of a model, labels (None: the model's own), settings, seed, whether weights are drawn at random → a network of
@@ -134,7 +139,12 @@ def task(
     safe_scores = {each: checked_score(f"task {name!r}: `{each}`", score) for each, score in scores.items()}
 
     def losses(logits: Any, numbers: Any, about: About) -> Any:
-        return call("loss", {"outputs": logits, "numbers": numbers, "labels": about.labels, "settings": about.settings})
+        given = {"outputs": logits, "numbers": numbers, "labels": about.numbered, "settings": about.settings}
+        return call("loss", given | ({"truth": right(about.numbered, numbers, logits)} if "truth" in asked["loss"] else {}))
+
+    def right(labels: list[str], numbers: Any, logits: Any) -> Any:
+        values = [kind(label) for label in labels]
+        return logits.new_tensor(values)[numbers] if kind is float else [values[number] for number in numbers.tolist()]
 
     def answered(part: Part, logits: Any, about: About) -> Answered:
         answers = call("answer", {"outputs": logits, "labels": about.labels, "settings": about.settings}, list)
@@ -195,6 +205,7 @@ def task(
         answers="scores",
         unit=unit,
         more_problems=problems,
+        any_number=kind is float and bool(width),
         baseline_learns="learnt" in asked["trivial"],
         network=network or load,
         predictions=of_whole_texts(answered),

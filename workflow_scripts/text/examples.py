@@ -4,7 +4,6 @@ What has a label (``unit``) decides who reads a file: texts and pairs of texts a
 graded documents by `graded`, questions on passages by `questions`, and texts with target texts by `targets`.
 """
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import read_entities
 from workflow_scripts.text.files import NOT_ASKED_FOR, is_asked_for, json_rows, kind_of, read_lines, table_rows, with_where, write_lines
 from workflow_scripts.text.graded import numbered_queries, read_judged
+from workflow_scripts.text.label_names import number_text, way_out
 from workflow_scripts.text.labelled_source import LabelledSource
 from workflow_scripts.text.parallel import block_of, clean_text, dig, dig_text
 from workflow_scripts.text.questions import read_questions, write_spans
@@ -90,8 +90,7 @@ def read_queries(source: LabelledSource, labels: list[str], removed: Counter[str
     if source.documents and source.queries:
         files = Path(source.file or ""), Path(source.queries), Path(source.documents)
         for judged in read_judged(*files, source.language or "", source.header):
-            grade = source.label_names.get(judged.grade, judged.grade)
-            _check_label(grade, labels, f"{source.file}, line {judged.line}")
+            grade = _known_label(source.label_names.get(judged.grade, judged.grade), labels, f"{source.file}, line {judged.line}")
             yield Example(grade, judged.query, judged.document, judged.group, judged.line, judged.query_id)
         return
     rows = read_examples(source, labels, removed)
@@ -102,7 +101,8 @@ def read_queries(source: LabelledSource, labels: list[str], removed: Counter[str
 def read_examples(source: LabelledSource, labels: list[str], removed: Counter[str]) -> Iterator[Example]:
     """Yield the examples of a file in order.
 
-    Raises `InputError` naming file, line and value for a label outside `labels`, an empty text or a missing column.
+    Without `labels` each label is a number. Raises `InputError` naming file, line and value for a label outside `labels`, or that is no
+    number, an empty text or a missing column.
     """
     pattern = regex.compile(source.label_pattern) if source.label_pattern else None
     path = Path(source.file or "")
@@ -119,8 +119,8 @@ def read_examples(source: LabelledSource, labels: list[str], removed: Counter[st
                 removed["no label"] += 1
                 continue
             label = match[1]
-        label = source.label_names.get(label, label)
-        _check_label(label, labels, at, header=number == 1 and not source.header and not is_json)
+        is_first = number == 1 and not source.header and not is_json
+        label = _known_label(source.label_names.get(label, label), labels, at, is_first)
         text, pair = (clean_text(str(cells.get(side, ""))) for side in ("text", "pair"))
         if not text or ("pair" in source.columns and not pair):
             if source.empty == "leave_out":
@@ -131,14 +131,14 @@ def read_examples(source: LabelledSource, labels: list[str], removed: Counter[st
         yield Example(label, text, pair, str(cells.get("document", block_of(number))), number)
 
 
-def _check_label(label: str, labels: list[str], at: str, header: bool = False) -> None:
+def _known_label(label: str, labels: list[str], at: str, is_first: bool = False) -> str:
+    """The label, if it is one of `labels`, or, without these, the number that it is."""
+    header = "if the line names the columns, set `header: true`; else " if is_first else ""
+    if not labels:
+        return number_text(label, at, header)
     if label not in labels:
-        way = (
-            "if the line names the columns, set `header: true`; else add"
-            if header
-            else f"correct it, translate it with `label_names: {{{json.dumps(label[:60])}: {labels[0]}}}`, or add"
-        )
-        raise InputError(f"{at}: the label {label[:60]!r} is none of {', '.join(map(repr, labels))}; {way} it to `labels`")
+        raise InputError(f"{at}: the label {label[:60]!r} is none of {', '.join(map(repr, labels))}; {header}{way_out(label, labels)}")
+    return label
 
 
 def _json_rows(path: Path, columns: dict[str, Any]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -169,5 +169,5 @@ def read_table(path: Path, labels: list[str] | None = None, unit: str = "text") 
         label, text, pair, *query = line.split("\t")
         examples.append(Example(label, text, pair, line=number, query="".join(query)))
         for tag in examples[-1].labels(unit) if labels else ():
-            _check_label(tag, labels or [], f"{path}, line {number}")
+            _known_label(tag, labels or [], f"{path}, line {number}")
     return examples

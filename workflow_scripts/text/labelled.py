@@ -22,6 +22,7 @@ from workflow_scripts.stage import InputError, checksums, run, write_json
 from workflow_scripts.text.corpus import leak_key
 from workflow_scripts.text.examples import Example, read_any, write_table
 from workflow_scripts.text.files import chunks, write_lines
+from workflow_scripts.text.label_names import number_range, or_left_out
 from workflow_scripts.text.labelled_source import LabelledSource
 from workflow_scripts.text.tagged import INNER_BLANK
 from workflow_scripts.text.targets import without_marks
@@ -48,7 +49,8 @@ class Labelled:
     """Dev text in other languages by name, for `select_on: all`."""
     labels: list[str] = field(default_factory=list)
     """All labels. With `unit: word` all tags, in IOB2 if they mark spans (O, B-PER, I-PER and so on). Empty with `unit: question` and
-    `unit: target`."""
+    `unit: target`. For a plugin's task that reads any number, such as 3.27 of STS (`kind=float`), leave them out: each label is then a
+    number."""
     unit: Literal["text", "word", "question", "query", "target"] = "text"
     """What has a label. `text`: a text or pair of texts, for classification. `word`: each word of a sentence, for token labelling.
     `question`: a question, answered by a span of a passage. `query`: each document of a query, for ranking; `labels` are grades from 0,
@@ -72,6 +74,11 @@ class Labelled:
         """The language of a part."""
         kind, _, name = part.partition("/")
         return self.source_of(part).language or (name if kind in ("translations", "translated", "more_dev") else self.language)
+
+    @property
+    def any_number(self) -> bool:
+        """Whether each label is a number, of which there is no list."""
+        return self.unit in ("text", "query") and not self.labels
 
     def at_hand(self) -> "Labelled":
         """This with the embedded files where they really are."""
@@ -109,7 +116,7 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
     # a rare tag may be missing from little text; a model that never saw a class of texts is no classifier of them
     if not kept or (missing and part == "train" and not of_words):
         lacking = f"with the label {', '.join(map(repr, missing))} " if kept else ""
-        way_out = "is the file empty, or `labels` too long?"
+        way_out = f"is the file empty, or `labels` too long?{or_left_out(settings.labels)}"
         if not kept and source.held_out is not None and list(removed) == ["held out for another part"]:
             way_out = (
                 f"held_out {source.held_out} took none of its documents, which without a column `document` are blocks of lines; raise it, "
@@ -127,6 +134,7 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
             "language": source.language,
             "examples": len(kept),
             "labels": {label: counts[label] for label in settings.labels},
+            **numbers_of(kept, settings),
             **(mean_lengths(kept, source.language or "", settings.language_of_targets(part)) if unit == "target" else {}),
             "removed": dict(removed),
             "changed": dict(changed),
@@ -135,6 +143,11 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
             "source": asdict(source),
         },
     )
+
+
+def numbers_of(kept: list[Example], settings: Labelled) -> dict[str, Any]:
+    """The range and the mean of labels that may be any number, as reports have them; nothing of other text."""
+    return {"numbers": number_range(e.label for e in kept)} if settings.any_number else {}
 
 
 def mean_lengths(kept: list[Example], code: str, target_code: str) -> dict[str, Any]:

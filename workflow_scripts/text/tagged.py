@@ -22,7 +22,6 @@ whose spans begin with ``I-``, and in BIOES, BILOU or BMES are converted.
 """
 
 import itertools
-import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -32,6 +31,7 @@ from typing import Any, NamedTuple
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import read_entities
 from workflow_scripts.text.files import json_rows, kind_of, read_lines, what_else, whole_characters
+from workflow_scripts.text.label_names import nearest, renamed
 from workflow_scripts.text.parallel import block_of
 from workflow_scripts.text.tag_columns import CONLLU, DOCUMENT_START, Layout, better_columns, feature_of, layout_of, no_words
 from workflow_scripts.text.treebanks import Multiword, Row, read_treebank
@@ -161,8 +161,9 @@ def _ways_out(tag: str, tags: list[str], is_first: bool) -> str:
     """What to do with an unknown tag, as the end of a message; the first line may name the columns."""
     of_span = re.fullmatch("[BIESULMW](-.+)", tag)
     both = [f"B{of_span[1]}", f"I{of_span[1]}"] if of_span else [tag]
-    named = ", ".join(f"{json.dumps(name[:60], ensure_ascii=False)}: {'O' if 'O' in tags else tags[0]}" for name in both)
-    way_out = f"correct it, translate it with `label_names: {{{named}}}`, or add it to `labels`"
+    none = "O" if "O" in tags else None
+    translated = f"{renamed([tag], near)} if it means that" if (near := nearest(tag, tags)) else renamed(both, none)
+    way_out = f"correct it, translate it with {translated}, or add it to `labels`"
     return f"if the line names the columns, set `header: true`; else {way_out}" if is_first else way_out
 
 
