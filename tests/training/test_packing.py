@@ -10,6 +10,7 @@ from phases import TINY, curve_of, finetune, phase_files
 from test_training import Fixed
 from tiny_decoders import small_decoder
 from tiny_models import small_model
+from transformers import AutoModelForMaskedLM, DebertaV2Config, ModernBertConfig, RemBertConfig, RobertaConfig
 
 from workflow_scripts.models.batches import collate
 from workflow_scripts.models.recognition import family_of
@@ -17,13 +18,32 @@ from workflow_scripts.models.tokenisation import load_codec, unlearnt
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.training.loop import batch_maker, load_model, network_reads, pick_loss
 from workflow_scripts.training.mixed_precision import copied_weights
-from workflow_scripts.training.packing import PackedBatches, PackedRow, check_packs, collate_packed, fitted, packed, row_length
+from workflow_scripts.training.packing import (
+    PackedBatches,
+    PackedRow,
+    check_packs,
+    collate_packed,
+    fitted,
+    packed,
+    row_length,
+    sentences_are_apart,
+)
 from workflow_scripts.training.ragged import lengths_of
 from workflow_scripts.training.rows import Batches, split_batch
 from workflow_scripts.training.settings import Training
 
 ALONE = ("xlm-roberta", "bert", "gemma3_text", "llama", "qwen3")
 FAMILIES = ("mbart", "mbart50", "m2m100", "nllb", "bart", "mt5", *ALONE)
+SHAPE = {
+    "vocab_size": 60,
+    "hidden_size": 32,
+    "intermediate_size": 64,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "pad_token_id": 1,
+    "bos_token_id": 2,
+    "eos_token_id": 3,
+}
 SETTINGS = Training(dropout=0.0, attention_dropout=0.0, packed=True, max_length=20)
 
 
@@ -231,6 +251,29 @@ def test_decoders_that_take_packed_rows(tmp_path, kind, longest, said):
             check_packs(network, longest)
     else:
         check_packs(network, longest)
+
+
+@pytest.mark.parametrize(
+    "config, takes",
+    [
+        (RobertaConfig(max_position_embeddings=66, **SHAPE), True),
+        (ModernBertConfig(local_attention=128, cls_token_id=2, sep_token_id=3, **SHAPE), True),
+        (RemBertConfig(input_embedding_size=16, output_embedding_size=24, **SHAPE), False),
+        (DebertaV2Config(relative_attention=True, position_buckets=16, pos_att_type=["c2p", "p2c"], **SHAPE), False),
+    ],
+    ids=["roberta", "modernbert", "rembert", "deberta"],
+)
+def test_encoders_that_take_packed_rows(config, takes):
+    """Of a RoBERTa the first piece has position 2; a RemBERT adds 1 to scores of the same sentence, and masks nothing."""
+    network = AutoModelForMaskedLM.from_config(config).eval()
+    for weight in network.parameters():
+        torch.nn.init.normal_(weight, std=0.3)
+    assert sentences_are_apart(network) == takes
+    if takes:
+        check_packs(network, 20)
+    else:
+        with pytest.raises(InputError, match=f"{type(network).__name__} lets a sentence see others in its row; leave it out"):
+            check_packs(network, 20)
 
 
 def test_a_decoder_that_sees_other_sentences_is_found_out(tmp_path, monkeypatch):

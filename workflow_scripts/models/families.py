@@ -306,5 +306,6 @@ family(
     matrices={},
     head_states=None,
     last_states=_before_output,
+    restarts=restarts.found_out,
     tokenizer_files=(*TOKENIZER_FILES, "spm.model", "sentencepiece.model"),
 )

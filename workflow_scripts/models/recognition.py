@@ -87,19 +87,26 @@ def titles(families: Iterable[Family] | None = None) -> str:
 def longest_row(config: Any) -> int:
     """The longest row, in pieces, that a model of this configuration can read."""
     own = family_of(config)
-    reserved = _reserved_in(config) if own.by_structure else own.reserved_positions
-    return getattr(config, own.positions) - reserved if own.positions else UNLIMITED
+    if not own.positions:
+        return UNLIMITED
+    return getattr(config, own.positions) - (_reserved_by(config) if own.by_structure else own.reserved_positions)
 
 
-def _reserved_in(config: Any) -> int:
-    """Positions that no piece can have, of an encoder whose structure tells."""
+def _reserved_by(config: Any) -> int:
+    """The positions that no piece can have in an encoder of this configuration whose structure tells."""
     import torch
     from transformers import AutoModel
 
+    with torch.device("meta"):
+        return reserved_in(AutoModel.from_config(config))
+
+
+def reserved_in(network: Any) -> int:
+    """The number of positions in a network's table that no piece can have; the first piece of a row has the one behind them."""
     from workflow_scripts.models.structure import reserved_positions
 
-    with torch.device("meta"):
-        return reserved_positions(AutoModel.from_config(config))
+    own = family_of(network.config)
+    return reserved_positions(network) if own.by_structure else own.reserved_positions
 
 
 def longest_output(config: Any) -> int:

@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from workflow_scripts.models.recognition import reserved_in
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -25,6 +27,13 @@ def relative(network: Any, positions: Tensor, decoder: Tensor | None = None) -> 
 def given(network: Any, positions: Tensor, decoder: Tensor | None = None, reserved: int = 0) -> Iterator[dict[str, Any]]:
     """The network takes positions, counted from the first one that a piece may have, behind the `reserved` ones (BERT, XLM-R)."""
     yield {"position_ids": positions + reserved}
+
+
+@contextmanager
+def found_out(network: Any, positions: Tensor, decoder: Tensor | None = None) -> Iterator[dict[str, Any]]:
+    """The same, where the network itself tells how many are reserved (RoBERTa, CamemBERT)."""
+    with given(network, positions, reserved=reserved_in(network)) as more:
+        yield more
 
 
 @contextmanager

@@ -175,21 +175,21 @@ def _begins(lengths: np.ndarray) -> np.ndarray:
 def check_packs(network: Any, longest: int) -> None:
     """Raise `InputError` for a network that does not take packed rows, of sentences with so many pieces at most.
 
-    Families of which we know the network say how it counts positions. There are many decoders, so one is tried: some count in the mask
-    (ALiBi), and some have no attention.
+    Families of which we know the network say how it counts positions. There are many decoders and encoders besides, so one is tried: some
+    count in the mask (ALiBi), some have no attention, and some only add such a mask to their scores (RemBERT).
     """
     family = family_of(network.config)
     if not family.restarts:
         raise InputError(f"training.packed: it is not known how {family.label} counts positions anew in a row; leave it out")
     if (window := getattr(network.config, "sliding_window", None)) and window < longest:
         raise InputError(f"training.packed: {type(network).__name__} sees {window} pieces back, and max_length is {longest}; lower it")
-    if family.causal and not sentences_are_apart(network):
+    if (family.causal or family.by_structure) and not sentences_are_apart(network):
         raise InputError(f"training.packed: {type(network).__name__} lets a sentence see others in its row; leave it out")
 
 
 @torch.no_grad()
 def sentences_are_apart(network: Any) -> bool:
-    """Whether a decoder's scores of two sentences in one row are those of each by itself."""
+    """Whether a network's scores of two sentences in one row are those of each by itself."""
     sentences = [[5, 6, 7, 8], [9, 5, 7]]
     batch = collate_packed([packed((ids, ids) for ids in sentences)], 8, pad=0, decoder=False)
     del batch["labels"]
