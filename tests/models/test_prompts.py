@@ -1,7 +1,10 @@
 """A frozen encoder with prompts: what is the plain model, what has gradients, what padding may not change."""
 
+import json
+
 import pytest
 import torch
+from tiny_encoders import tiny_encoder
 from tiny_models import small_encoder, small_model
 from transformers import AutoModelForMaskedLM, XLMRobertaConfig
 
@@ -25,7 +28,7 @@ def folder(request, tmp_path_factory):
 def generator(folder, settings, frozen=True):
     encoder = load_network(folder, "text", dropout=0.0, attention_dropout=0.0, seed=1)
     codec = load_codec(folder)
-    blank = settings.blank if settings.blank in codec.tokenizer.get_vocab() else codec.tokenizer.cls_token
+    blank = settings.blank if settings.blank in codec.tokenizer.get_vocab() else codec.tokenizer.cls_token or codec.tokenizer.bos_token
     settings.blank = blank
     return make_generator(encoder, codec, settings, frozen, where=str(folder)).eval()
 
@@ -35,6 +38,45 @@ def batch(rows, targets, pad):
     ids = padded([torch.tensor(row) for row in rows], batch_first=True, padding_value=pad)
     mask = padded([torch.ones(len(row), dtype=torch.long) for row in rows], batch_first=True)
     return {"input_ids": ids, "attention_mask": mask, "targets": torch.tensor(targets)}
+
+
+def other_encoder(folder, kind):
+    """An encoder that no entry of the registry names: a RoBERTa, or one of `tiny_encoders`."""
+    if kind != "roberta":
+        return tiny_encoder(folder, kind)
+    model = small_encoder(folder, "xlm-roberta")
+    config = json.loads((model / "config.json").read_text()) | {"model_type": "roberta", "architectures": ["RobertaForMaskedLM"]}
+    (model / "config.json").write_text(json.dumps(config))
+    return model
+
+
+@pytest.mark.parametrize("kind", ["roberta", "modernbert", "mmbert"])
+def test_positions_and_windows_of_other_encoders_are_their_own(tmp_path, kind):
+    folder = other_encoder(tmp_path, kind)
+    model = generator(folder, SGA(prompt_length=0, denoising=False))
+    plain = AutoModelForMaskedLM.from_pretrained(folder).eval()
+    for weight, same in zip(model.encoder.parameters(), plain.parameters(), strict=True):
+        same.data = torch.nn.init.normal_(weight, std=0.3).detach()
+    ids, mask = torch.arange(60, 100).reshape(2, 20), torch.ones(2, 20, dtype=torch.long)
+    ids[1, 15:], mask[1, 15:] = plain.config.pad_token_id, 0
+    wanted = plain(input_ids=ids, attention_mask=mask, output_hidden_states=True)
+    guide = model.encode(ids, mask)
+    for (keys, _), states in zip(guide.prefix, wanted.hidden_states[1:], strict=True):
+        found = keys.transpose(1, 2).flatten(2)
+        assert torch.allclose(found[mask.bool()], model.project_keys(states)[mask.bool()], atol=1e-4)
+    # all of a source is seen, however far away
+    keys = [keys for keys, _ in guide.prefix]
+    for moved in torch.autograd.grad(model.align(guide, ids, mask)[0, -1].square().sum(), keys, retain_graph=True):
+        assert moved[0].any(dim=2).all()
+    sum(model(ids, mask, torch.tensor(TARGETS)).values()).backward()
+    assert all(weight.grad.isfinite().all() for weight in model.trained().values())
+
+
+@pytest.mark.parametrize("kind", ["deberta", "rembert", "eurobert"])
+def test_encoders_that_do_not_read_prompts_are_refused(tmp_path, kind):
+    """A RemBERT takes no keys from outside, and a EuroBERT with fewer keys than queries none for each query."""
+    with pytest.raises(InputError, match=r"model: SGA and CTC put keys .* model of type (deberta-v2|rembert|eurobert) does not read them"):
+        generator(tiny_encoder(tmp_path, kind), SGA(prompt_length=2))
 
 
 def test_without_prompts_each_unit_is_the_plain_model(folder):

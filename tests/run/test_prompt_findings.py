@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from configurations import changed, classified, planned
 from tiny_decoders import small_decoder
+from tiny_encoders import tiny_encoder
 from tiny_models import small_encoder, small_model
 from transformers import BertConfig, BertForMaskedLM
 
@@ -91,6 +92,14 @@ def test_a_prompt_and_its_answer_must_have_room(models):
 def test_what_is_written_at_once_needs_an_encoder(models, model):
     (line,) = said(translating(models[model], {"sga": [{"data": "task", "updates": 2800, "generator": "sga"}]}))
     assert line.startswith("WRONG  arms.sga.generator: needs an encoder; backbones.bible is a model of the family")
+
+
+@pytest.mark.parametrize("generator", ["sga", "ctc"])
+def test_what_is_written_by_prompts_needs_an_encoder_that_reads_them(tmp_path, generator):
+    arms = {"at-once": [{"data": "task", "updates": 2800, "generator": generator}]}
+    (line,) = said(translating(str(tiny_encoder(tmp_path, "deberta")), arms))
+    assert line.startswith("WRONG  arms.at-once.generator: backbones.bible: SGA and CTC put keys") and "of type deberta-v2 does not" in line
+    assert not said(translating(str(tiny_encoder(tmp_path / "other", "modernbert")), arms))
 
 
 def test_what_is_converted_must_be_an_encoder_of_the_right_kind(models):

@@ -23,6 +23,7 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import asdict
+from itertools import cycle, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -33,7 +34,7 @@ from transformers.integrations.sdpa_attention import sdpa_attention_forward
 from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
 from workflow_scripts.models.networks import last_states, output_layer
-from workflow_scripts.models.recognition import family_of, longest_row
+from workflow_scripts.models.recognition import family_of, longest_row, reserved_in
 from workflow_scripts.models.sga import BLOCK, FILE, SGA
 from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.stage import InputError
@@ -107,7 +108,7 @@ class Generator(nn.Module):
         self.losses = losses
         self.encoder, self.settings, self.blank, self.mask = encoder, settings, blank, mask
         self.backbone = ""  # its name, which a file of prompts tells
-        self.frozen, self.length_width = frozen, length_width
+        self.frozen, self.length_width, self.reserved_positions = frozen, length_width, reserved_in(encoder)
         encoder.set_attn_implementation(ATTENTION)
         encoder.requires_grad_(not frozen)
         size = family_of(encoder.config).size
@@ -218,14 +219,23 @@ class Generator(nn.Module):
             else:
                 pairs = zip(guide.prefix, prefix, strict=True)
                 prefix = [(torch.cat([a, k], dim=2), torch.cat([b, v], dim=2)) for (a, b), (k, v) in pairs]
-        first = family_of(self.config).reserved_positions
-        places = torch.arange(first, first + ids.shape[1], device=ids.device)[None].expand(len(ids), -1)
+        places = torch.arange(ids.shape[1], device=ids.device)[None].expand(len(ids), -1)
         return {
             "input_ids": ids,
-            "position_ids": places,
-            "attention_mask": seen[:, None, None].expand(-1, -1, ids.shape[1], -1),
+            "position_ids": places + self.reserved_positions,
+            "attention_mask": self._by_kind_of_layer(seen[:, None, None].expand(-1, -1, ids.shape[1], -1)),
             **({"prefix": prefix} if prefix is not None else {}),
         }
+
+    def _by_kind_of_layer(self, seen: torch.Tensor) -> torch.Tensor | dict[str, torch.Tensor]:
+        """The mask (rows × 1 × positions × keys), or one for each kind of layer: one with a window sees near text, and all prefixes."""
+        if not (window := sliding_window(self.config)):
+            return seen
+        positions, keys = seen.shape[2:]
+        places = torch.arange(positions, device=seen.device)
+        near = (places[:, None] - places).abs() <= window
+        near = torch.cat([near.new_ones(positions, keys - positions), near], dim=1)
+        return {"full_attention": seen, "sliding_attention": seen & near}
 
     # -----------------------------------------------------------------------------------------
     # training
@@ -248,8 +258,8 @@ class Generator(nn.Module):
 def check_encoder(config: Any, codec: Codec, settings: SGA, where: str) -> None:
     """Raise `InputError` for a model of which no generator can be made by these settings; `where` names it in the message.
 
-    That is one with a decoder, without `<mask>` or without the blank, and one with fewer positions than prompts have keys. Prompts take up
-    no positions; but no text has as many keys, and such a length is a slip.
+    That is one with a decoder, without attention, without `<mask>` or without the blank, and one with fewer positions than prompts have
+    keys. Prompts take up no positions; but no text has as many keys, and such a length is a slip.
     """
     if codec.form.writes:
         has = "is a decoder" if codec.form.causal else "has a decoder"
@@ -257,6 +267,8 @@ def check_encoder(config: Any, codec: Codec, settings: SGA, where: str) -> None:
             f"{where}: is a model of the family {codec.form.label}, which {has}; SGA and CTC make a generator of an encoder alone, "
             "such as an XLM-R or mBERT"
         )
+    if not all(hasattr(config, codec.form.size[name]) for name in ("layers", "width", "heads")):
+        raise InputError(unread(config.model_type, where))
     tokenizer = codec.tokenizer
     if tokenizer.mask_token is None:
         raise InputError(f"{where}: its vocabulary has no mask token, of which the alignment starts; choose a masked language model")
@@ -267,6 +279,61 @@ def check_encoder(config: Any, codec: Codec, settings: SGA, where: str) -> None:
         raise InputError(
             f"sga.prompt_length: {settings.prompt_length} is more than the {longest} positions of {where}; set it to {longest} at most"
         )
+
+
+def sliding_window(config: Any) -> int:
+    """How many pieces away layers with a sliding window see (ModernBERT); 0 where all layers see the whole row."""
+    return config.sliding_window if "sliding_attention" in (getattr(config, "layer_types", None) or ()) else 0
+
+
+def check_reading(model: Generator, where: str) -> None:
+    """Raise `InputError` for an encoder that does not read prompts, in some layer or at all, or that is another one without them.
+
+    There are many encoders, so this one is tried.
+    """
+    training = model.encoder.training
+    model.encoder.eval()
+    try:
+        able = _without_prompts_is_plain(model) and reads_prompts(model)
+    except Exception:  # whatever another network does with what it does not know
+        able = False
+    finally:
+        model.encoder.train(training)
+    if not able:
+        raise InputError(unread(model.config.model_type, where))
+
+
+def unread(kind: str, where: str) -> str:
+    """The message about an encoder of a `model_type` that does not read prompts; `where` names it."""
+    return (
+        f"{where}: SGA and CTC put keys and values before those of each layer, and a model of type {kind} does not read them; "
+        "take an XLM-R, a BERT, a RoBERTa, a ModernBERT or an ELECTRA"
+    )
+
+
+@torch.no_grad()
+def _without_prompts_is_plain(model: Generator) -> bool:
+    """Whether a generator without prompts has the states of its encoder, in a row beyond a window and in one with padding."""
+    pad = model.config.pad_token_id or 0
+    pieces = cycle(piece for piece in range(model.config.vocab_size) if piece != pad)
+    ids = torch.tensor([[*islice(pieces, sliding_window(model.config) + 8)]] * 2, device=model.device)
+    ids[1, 4:] = pad
+    mask = (ids != pad).long()
+    plain = model.encoder.base_model(input_ids=ids, attention_mask=mask).last_hidden_state
+    own = model.encoder.base_model(**model._inputs(ids, mask, None, None)).last_hidden_state
+    return torch.allclose(plain[mask.bool()], own[mask.bool()], rtol=1e-3, atol=1e-3)
+
+
+@torch.enable_grad()
+def reads_prompts(model: Generator) -> bool:
+    """Whether the states of two pieces depend on a key and a value before those of each layer."""
+    ids = torch.zeros(1, 2, dtype=torch.long, device=model.device)
+    size = family_of(model.config).size
+    layers, width = (getattr(model.config, size[name]) for name in ("layers", "width"))
+    sides = torch.zeros(2 * layers, 1, 1, width, device=model.device, requires_grad=True).unbind()
+    prefix = [(model.by_head(keys), model.by_head(values)) for keys, values in zip(sides[::2], sides[1::2], strict=True)]
+    states = model.encoder.base_model(**model._inputs(ids, torch.ones_like(ids), prefix, None)).last_hidden_state
+    return all(gradient is not None for gradient in torch.autograd.grad(states.sum(), sides, allow_unused=True))
 
 
 # ---------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ encoders. A decoder has the prompt and the answer in one row.
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from itertools import cycle, islice
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,8 +15,10 @@ from workflow_scripts.models.conversion import check_layout
 from workflow_scripts.models.decoding import longest_source
 from workflow_scripts.models.family import Family
 from workflow_scripts.models.recognition import config_of, family_of
+from workflow_scripts.models.sga import FILE, SGA
 from workflow_scripts.models.templates import Templates
 from workflow_scripts.models.veco import makes_stack
+from workflow_scripts.run.adapter_findings import network_of
 from workflow_scripts.run.findings import Finding
 from workflow_scripts.run.jobs import asks_for_labels, templates_of
 from workflow_scripts.run.length_findings import training_text
@@ -32,7 +35,7 @@ def asked_models(plans: Plans) -> Iterator[Finding]:
     for plan in plans.of_run:
         for arm in plan.arms if plan.trains else ():
             family, folder = _model(plan.backbone_of(arm))
-            found = [*_unfit(plan, arm, family)] if family else []
+            found = [*_unfit(plan, arm, family), *_unprompted(plan, arm, family)] if family else []
             if folder and family and family.causal and not found:
                 found += _unasked(plan, arm, folder)
             findings |= {Finding("WRONG", about, said): None for about, said in found}
@@ -83,6 +86,32 @@ def _unfit(plan: Plan, arm: str, family: Family) -> Iterator[tuple[str, str]]:
                 yield f"arms.{arm}", str(error)
     if plan.encoder_writes(arm) and family.writes:
         yield f"arms.{arm}.generator", f"needs an encoder; {where}, which writes by itself. Take an XLM-R, or leave `generator` out"
+
+
+def _unprompted(plan: Plan, arm: str, family: Family) -> Iterator[tuple[str, str]]:
+    """Why SGA and CTC cannot put prompts before what the layers of an encoder read, of a family whose encoders differ."""
+    backbone = plan.backbone_of(arm)
+    if family.by_structure and any(phase.writes.file == FILE for phase in plan.phases_of(arm)) and not _reads_prompts(backbone):
+        from workflow_scripts.models.prompts import unread
+
+        yield f"arms.{arm}.generator", unread(family.model_type, backbone.where)
+
+
+@cache
+def _reads_prompts(backbone: BackbonePlan) -> bool:
+    """Whether an encoder reads prompts, or it is not known: it is tried without numbers, and some networks ask for numbers."""
+    import torch
+
+    from workflow_scripts.models.prompts import Generator, reads_prompts
+    from workflow_scripts.models.refining import losses
+
+    if (encoder := network_of(backbone)) is None:
+        return True
+    try:
+        with torch.device("meta"):
+            return reads_prompts(Generator(encoder, SGA(), 0, 0, losses))
+    except Exception as error:  # whatever another network does with what it does not know
+        return isinstance(error, NotImplementedError) or "meta tensors" in str(error)
 
 
 def _unasked(plan: Plan, arm: str, folder: Path) -> Iterator[tuple[str, str]]:
