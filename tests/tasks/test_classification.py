@@ -244,8 +244,8 @@ def test_both_texts_of_a_pair_are_switched_into_one_language_anew_in_each_epoch(
     lookup = Lookups([Lookup({word: [f"{word}{mark}"] for word in words}, "en", code) for code, mark in (("de", "ß"), ("fr", "ç"))])
     noise = Noise(rate=0.5)
     examples = [Example("Calc", " ".join(words), " ".join(reversed(words)))] * 200
-    epochs = [switched_examples(examples, lookup, noise, 1, epoch) for epoch in (0, 1)]
-    assert epochs[0] != epochs[1] and epochs[0] == switched_examples(examples, lookup, noise, 1, 0)
+    epochs = [switched_examples(examples, lookup, noise, 1, epoch)[0] for epoch in (0, 1)]
+    assert epochs[0] != epochs[1] and epochs[0] == switched_examples(examples, lookup, noise, 1, 0)[0]
     marks = [{mark for mark in "ßç" if mark in e.text + e.pair} for e in epochs[0]]
     assert all(len(found) == 1 for found in marks) and 70 < marks.count({"ß"}) < 130
     assert all(e.label == "Calc" for e in epochs[0])

@@ -12,7 +12,7 @@ from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.labelled import Labelled, main
 from workflow_scripts.text.labelled_source import LabelledSource
-from workflow_scripts.text.tagged import join_words, read_sentences, split_words
+from workflow_scripts.text.tagged import given_words, join_words, read_sentences, split_words
 
 POS = ["DET", "NOUN", "PUNCT"]
 NER = ["O", "B-PER", "I-PER", "B-LOC", "I-LOC"]
@@ -148,3 +148,8 @@ def test_training_text_has_no_sentence_of_a_test_set(tmp_path):
     held_out = {*part("test/en"), *part("dev")}
     assert part("train") and not held_out & set(part("train"))
     assert read_json(tmp_path / "x.json")["removed"]["equals dev or test"] > 0
+
+
+def test_given_words_have_no_marks_at_their_ends():
+    found = given_words([join_words(["Mr.", "don't", "danh sách", "—", "$25%"]), "", "\u0e31\u0e07 ☺️ a/b"])
+    assert found.strings() == ["Mr", "don't", "danh sách", "25", "\u0e31\u0e07", "a/b"] and found.before.tolist() == [0, 4, 4, 6]

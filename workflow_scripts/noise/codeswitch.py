@@ -27,7 +27,7 @@ from workflow_scripts.noise.entry import Noise as Entry
 from workflow_scripts.noise.released import pieces_of, write_pieces
 from workflow_scripts.noise.rounds import REPORT, write_rounds
 from workflow_scripts.noise.span_noise import Noise
-from workflow_scripts.noise.switching import Kind, switch_lines, switched
+from workflow_scripts.noise.switching import Kind, switch_lines, switched, with_shares
 from workflow_scripts.number_types import Limits, Positive
 from workflow_scripts.stage import InputError, own_settings, run, write_json
 from workflow_scripts.text.examples import read_table
@@ -270,13 +270,7 @@ def write_side(text: Path, dev: Path, code: str, rounds: int, output: Path, writ
         earlier.unlink()
     write(dev, {_DEV_ROUND: output / f"dev.{code}.tsv.zst"}, Counter())
     write(text, {number: output / f"round{number}.{code}.tsv.zst" for number in range(rounds)}, total)
-    return {
-        **total,
-        "rate": total["replaced"] / max(1, total["words"]),
-        "coverage": total["replaceable"] / max(1, total["words"]),
-        # the budget of a sentence is drawn, so that a little more than its mean may have been replaced
-        "shortfall": max(0.0, 1 - total["replaced"] / max(1, total["budget"])) if total["budget"] else 0.0,
-    }
+    return with_shares(total)
 
 
 def write_words(source: Path, files: dict[int, Path], total: Counter[str], *, noised: Noised, read: Callable = read_lines) -> None:

@@ -23,6 +23,7 @@ from workflow_scripts.stage import own_settings
 from workflow_scripts.text.files import chunks
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.spelling import begins_sentence
+from workflow_scripts.text.tagged import given_words
 from workflow_scripts.text.words import Words, is_part_of_word, upper, words_of
 
 Kind = Annotated[str, Named("noise")]
@@ -58,6 +59,7 @@ def switch_lines(
     first: int = 0,
     noise: Noise = Noise(),
     noise_settings: str | dict[str, Any] = "{}",
+    given: bool = False,
 ) -> tuple[list[str], Counter[str]]:
     """Noise sentences, some thousands at a time.
 
@@ -72,6 +74,7 @@ def switch_lines(
         first: Number of the first sentence in its text.
         noise: How many words are replaced, and in what spans.
         noise_settings: Settings of the noise's own.
+        given: The words are given: `tagged.join_words` made the lines. They stay as many.
 
     Returns:
         The new sentences, and the numbers of all words, of words with candidates, of replaced words, and of words that were to be
@@ -82,7 +85,7 @@ def switch_lines(
     switched: list[str] = []
     total: Counter[str] = Counter()
     for chunk in chunks(lines):
-        new, counts = switch_words(find_words(chunk, lookup), lookup, entry, seed, stream, first + len(switched), noise, own)
+        new, counts = switch_words(find_words(chunk, lookup, given), lookup, entry, seed, stream, first + len(switched), noise, own)
         switched += new
         total.update(counts)
     return switched, total
@@ -100,9 +103,9 @@ class Found(NamedTuple):
     """Whether a sentence begins with a word."""
 
 
-def find_words(lines: list[str], lookup: Lookup | Lookups) -> Found:
-    """The words of lines, and their candidates."""
-    words = words_of(lines, lookup.code)
+def find_words(lines: list[str], lookup: Lookup | Lookups, given: bool = False) -> Found:
+    """The words of lines, and their candidates; `given` as in `switch_lines`."""
+    words = given_words(lines) if given else words_of(lines, lookup.code)
     surface = words.strings()
     return Found(words, surface, lookup.numbers(surface), begins_sentence(words))
 
@@ -129,6 +132,17 @@ def _counts(words: int, replaceable: int, replaced: int, budget: float) -> dict[
     return {"words": words, "replaceable": replaceable, "replaced": replaced, "budget": budget}
 
 
+def with_shares(total: Counter[str]) -> dict[str, float]:
+    """Counts of `switch_lines`, with the share of words that were replaced, that of words with candidates, and what the budget had left."""
+    return {
+        **total,
+        "rate": total["replaced"] / max(1, total["words"]),
+        "coverage": total["replaceable"] / max(1, total["words"]),
+        # the budget of a sentence is drawn, so that a little more than its mean may have been replaced
+        "shortfall": max(0.0, 1 - total["replaced"] / max(1, total["budget"])) if total["budget"] else 0.0,
+    }
+
+
 def _changed(old: str, new: str) -> int:
     """How many tokens of a sentence are others in its noised form, place by place."""
     before, after = old.split(), new.split()
@@ -139,9 +153,9 @@ def replaced_by_candidates(batch: Batch) -> list[str]:
     """Each word that is hit gives way to its candidate.
 
     A replacement has the capitals of its row of candidates; in the place of a word that begins a sentence, or is not capitalised as usual,
-    it takes over those of this word, by the rules of its own language.
+    it takes over those of this word, by the rules of its own language. One of several words is a single word where the words are given.
     """
-    surface, lookup, hit = batch.surface, batch.lookup, batch.hits.words
+    words, surface, lookup, hit = batch.words, batch.surface, batch.lookup, batch.hits.words
     numbers = (array.tolist() for array in (hit, batch.rows[hit], batch.hits.picks, batch.begins[hit]))
     new = [
         match_case(surface[word], lookup.rows[row][pick], lookup.languages[row])
@@ -149,7 +163,9 @@ def replaced_by_candidates(batch: Batch) -> list[str]:
         else lookup.rows[row][pick]
         for word, row, pick, begins in zip(*numbers, strict=True)
     ]
-    return replace_words(batch.words, hit, new, spaced=language(lookup.code).spaced)
+    if words.inner_blank == " ":
+        return replace_words(words, hit, new, spaced=language(lookup.code).spaced)
+    return replace_words(words, hit, [word.replace(" ", words.inner_blank) for word in new])
 
 
 def masked(batch: Batch) -> list[str]:

@@ -83,7 +83,8 @@ def written(said: dict[str, Any], translations: bool = False) -> str:
     if switch := said.get("switch"):
         parts.append(f"{switch['noise']['rate']:.0%} of the source's words switched by the lexicon")
     if switch := said.get("settings", {}).get("codeswitch"):
-        parts.append(f"{switch['noise']['rate']:.0%} of the words switched by the lexicon, anew in each epoch")
+        first = f" ({said['switched']['rate']:.1%} in the first)" if "switched" in said else ""
+        parts.append(f"{switch['noise']['rate']:.0%} of the words switched by the lexicon, anew in each epoch{first}")
     if adapter := said.get("adapter"):
         rank = f", rank {adapter['settings']['rank']}" if "rank" in adapter["settings"] else ""
         parts.append(f"adapter {adapter['label']}{rank}, {adapter['trained']:,} weights trained")

@@ -67,6 +67,8 @@ class Prepared(NamedTuple):
     """What the score is called."""
     loss: Callable[..., Any] = summed_loss
     """The loss of an update, of the head's output and the labels."""
+    switched: dict[str, float] | None = None
+    """How many words are switched in the first epoch (`switching.with_shares`), where some are."""
 
 
 _ROUNDING_ONLY = ("device", "micro_batch")
@@ -94,12 +96,12 @@ def finetune_head(
     block: str,
     prepare: Prepare,
     text: dict[str, Path] | None = None,
-    plugin: str | None = None,
+    also: dict[str, Any] | None = None,
 ) -> None:
     """Finetune for a task on the tables `train`, with looks at `dev`; write the model, its learning curve and a report.
 
-    `block` names the settings of the head in `settings`. Checkpoints also depend on further files, `text`, and on the checksum of the
-    `plugin` that the task comes from. A `choice` that was made in a grid goes over the settings. Under torchrun the processes share the
+    `block` names the settings of the head in `settings`. Checkpoints also depend on further files, `text`, and on what else is named in
+    `also`. A `choice` that was made in a grid goes over the settings. Under torchrun the processes share the
     work of each update. Raises as `training.restore` does.
     """
     from workflow_scripts.training.callbacks import Diverged
@@ -109,7 +111,7 @@ def finetune_head(
     settings = replace(settings, epochs=epochs, **{block: replace(getattr(settings, block), **changed)})
     tables = {f"{part}{at or ''}": path for part, paths in (("train", train), ("dev", dev)) for at, path in enumerate(paths)}
     description = describe(settings, block, {**tables, **(text or {})}, job.start, job.seed, job.from_scratch)
-    description |= {"task_plugin": plugin} if plugin else {}
+    description |= also or {}
     chosen: HeadSettings = getattr(settings, block)
     with begun(job._replace(checkpoints=checkpoints), description) as folder:
         prepared = prepare(job, train, dev, settings)
@@ -130,6 +132,7 @@ def finetune_head(
             "dev_languages": [*settings.dev_languages],
             "unknown": unknown,
             "rows": sum(prepared.batches.epoch_sizes),
+            **({"switched": prepared.switched} if prepared.switched else {}),
             "precision": pick_precision(chosen.precision, pick_device(chosen.device)),
             "checkpoints": str(folder),
             "updates": {

@@ -32,6 +32,7 @@ from workflow_scripts.evidence.average import Significance, compare_folders
 from workflow_scripts.models.batches import Row
 from workflow_scripts.models.networks import check_head
 from workflow_scripts.models.recognition import family_of
+from workflow_scripts.noise.switching import with_shares
 from workflow_scripts.stage import from_plain, run, write_json
 from workflow_scripts.tasks.finetuning import Batches, FinetuneSettings, Prepared, finetune_head, mean_of, with_choice
 from workflow_scripts.tasks.head_task import About, Answered, HeadTask
@@ -98,7 +99,10 @@ def finetune(
         return prepare(task, job, train, dev, settings, lexicons, into)
 
     files = {path.name: path for path in lexicons}
-    finetune_head(job, train, dev, settings, task.key, prepared, files, plugins.sha256_of(task))
+    also = {"task_plugin": sha256} if (sha256 := plugins.sha256_of(task)) else {}
+    # an earlier way switched fewer words, and parts of them; what it trained is not gone on from
+    also |= {"switched": "given words"} if settings.codeswitch and task.unit == "word" else {}
+    finetune_head(job, train, dev, settings, task.key, prepared, files, also)
 
 
 def prepare(
@@ -122,7 +126,7 @@ def prepare(
     fixed = [row for examples, code in kept for row in part_of(reader, examples, code, about.numbered).rows]
 
     def rows(epoch: int) -> list[Row]:
-        return [*part_of(reader, switched(epoch), settings.language, about.numbered).rows, *fixed] if switched else fixed
+        return [*part_of(reader, switched(epoch)[0], settings.language, about.numbered).rows, *fixed] if switched else fixed
 
     held_out = [part_of(reader, table, code, about.numbered) for table, code in zip(looked_at, settings.dev_languages, strict=True)]
     network = task.network(job.start, labels, chosen, job.seed, job.from_scratch)
@@ -138,7 +142,8 @@ def prepare(
 
     whole = len(part_of(reader, tables[0], settings.language, about.numbered).rows) if switched else 0
     batches = Batches(rows, whole + len(fixed), settings.epochs, chosen, job.seed)
-    return Prepared(network, reader, batches, lambda: mean_of([look_at(part) for part in held_out]), metric, task.loss(about))
+    shares = with_shares(switched(0)[1]) if switched else None
+    return Prepared(network, reader, batches, lambda: mean_of([look_at(part) for part in held_out]), metric, task.loss(about), shares)
 
 
 def predict(

@@ -24,9 +24,11 @@ whose spans begin with ``I-``, and in BIOES, BILOU or BMES are converted.
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
+
+import regex
 
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import read_entities
@@ -35,6 +37,7 @@ from workflow_scripts.text.label_names import nearest, renamed
 from workflow_scripts.text.parallel import block_of
 from workflow_scripts.text.tag_columns import CONLLU, DOCUMENT_START, Layout, better_columns, feature_of, layout_of, no_words
 from workflow_scripts.text.treebanks import Multiword, Row, read_treebank
+from workflow_scripts.text.words import Words, located
 
 INNER_BLANK = "\u00a0"
 """Character that takes the place of a blank inside a word (Vietnamese has such words) where words are separated by blanks."""
@@ -124,6 +127,14 @@ def join_words(words: Iterable[str]) -> str:
 def split_words(line: str) -> list[str]:
     """The words of a line that `join_words` made."""
     return [word.replace(INNER_BLANK, " ") for word in line.split(" ")]
+
+
+def given_words(lines: Sequence[str]) -> Words:
+    """The words of lines that `join_words` made, without marks at their ends. Those without a letter or digit are none, as elsewhere."""
+    return located(lines, lambda line: [match.span() for match in _GIVEN_WORD.finditer(line)], INNER_BLANK)
+
+
+_GIVEN_WORD = regex.compile(r"\p{M}*[\p{L}\p{N}](?:[^ ]*[\p{L}\p{M}\p{N}])?")
 
 
 def has_spans(tags: Iterable[str]) -> bool:

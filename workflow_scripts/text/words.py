@@ -44,10 +44,13 @@ class Words(NamedTuple):
     """End of each word."""
     before: np.ndarray
     """Number of words before each line; the last entry is the number of all words."""
+    inner_blank: str = " "
+    """What stands for a blank inside a word. It is another character where words are given, with blanks between them (`tagged`)."""
 
     def strings(self) -> list[str]:
         """The words themselves."""
-        return [self.text[start:end] for start, end in zip(self.starts.tolist(), self.ends.tolist(), strict=True)]
+        text = self.text.replace(self.inner_blank, " ")
+        return [text[start:end] for start, end in zip(self.starts.tolist(), self.ends.tolist(), strict=True)]
 
 
 def is_blank(line: str) -> bool:
@@ -60,20 +63,25 @@ _VISIBLE = regex.compile(r"[^\p{Z}\p{Cc}\p{Cf}]")
 
 def words_of(lines: Sequence[str], code: str) -> Words:
     """The words of many lines in the language `code`. Numbers are words, punctuation is not."""
-    text = "\n".join(lines)
     if (locate := segmenter(code)) is None:
         from workflow_scripts.text.segmentation import word_spans
 
+        text = "\n".join(lines)
         return Words(text, *word_spans(_without_breaks(text)))
+    return located(lines, lambda line: locate(_without_breaks(line)))
+
+
+def located(lines: Sequence[str], locate: Callable[[str], list[Span]], inner_blank: str = " ") -> Words:
+    """The words that `locate` finds in each of many lines."""
     spans: list[Span] = []
     before = [0]
     offset = 0
     for line in lines:
-        spans += [(offset + start, offset + end) for start, end in locate(_without_breaks(line))]
+        spans += [(offset + start, offset + end) for start, end in locate(line)]
         before.append(len(spans))
         offset += len(line) + 1
     starts, ends = np.array(spans, np.int64).reshape(-1, 2).T
-    return Words(text, starts, ends, np.array(before))
+    return Words("\n".join(lines), starts, ends, np.array(before), inner_blank)
 
 
 def _without_breaks(text: str) -> str:
