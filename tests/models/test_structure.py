@@ -1,13 +1,15 @@
-"""Encoders that no entry of the registry names: what is found out of them, and that they work from rows to heads."""
+"""Networks that no entry of the registry describes: what is found out of them, and that they work from rows to heads."""
 
 import json
 
 import pytest
 import torch
 from test_t5_heads import LABELS, read_by
+from tiny_decoders import SHAPE
 from tiny_encoders import ENCODERS, INNER, WIDTH, tiny_encoder
 from tiny_models import manual_pairs
 from transformers import (
+    CONFIG_MAPPING,
     AutoConfig,
     AutoModel,
     AutoModelForSequenceClassification,
@@ -16,10 +18,20 @@ from transformers import (
     BertModel,
 )
 
+from workflow_scripts import registry
 from workflow_scripts.evidence.spectra import weights_of
 from workflow_scripts.evidence.states import hidden_states, open_half, pooled
 from workflow_scripts.models.batches import collate
-from workflow_scripts.models.networks import dropouts_of, last_states, load_network, output_layer, save_model
+from workflow_scripts.models.networks import (
+    dropouts_of,
+    last_states,
+    layers_of,
+    load_network,
+    matrices_in,
+    output_layer,
+    places_of_matrices,
+    save_model,
+)
 from workflow_scripts.models.recognition import family_of, longest_row
 from workflow_scripts.models.structure import matrices_of, place_of_layers
 from workflow_scripts.models.tokenisation import load_codec
@@ -152,6 +164,37 @@ def test_only_texts_that_the_tokenizer_tells_apart_have_types(models, tmp_path):
     assert not Reader(models["e5"], 64).has_types
     assert not Reader(models["modernbert"], 64).has_types
     assert Reader(models["rembert"], 64).has_types
+
+
+OTHER_DECODERS = {
+    "phi3": ({}, "K Q V Out Gate FC1 FC2"),
+    "phi": ({}, "K Q V Out FC1 FC2"),
+    "opt": ({"ffn_dim": 64, "word_embed_proj_dim": 32}, "K Q V Out FC1 FC2"),
+    "gpt_neox": ({}, "its matrix K is not found among attention.query_key_value"),
+    "qwen2_moe": ({"num_experts": 2, "shared_expert_intermediate_size": 16}, "it has several matrices of a kind"),
+    "mixtral": ({"num_local_experts": 2}, "its matrix FC1 is not found"),
+}
+"""`model_type` → settings of its own, and what is found in a layer or why nothing is."""
+
+
+@pytest.mark.parametrize("kind", OTHER_DECODERS)
+def test_of_a_decoder_that_is_no_llama_layers_and_matrices_are_found_or_it_is_refused(kind):
+    own, found = OTHER_DECODERS[kind]
+    ids = {"vocab_size": 20, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
+    network, form = AutoModel.from_config(CONFIG_MAPPING[kind](**{**SHAPE, **own, **ids})), registry.entry("family", "decoder")
+    layers = layers_of(network, form)
+    assert len(layers) == 2
+    with pytest.raises(InputError, match=r"its matrix .* is not where a decoder has it; a plugin can bring its family"):
+        places_of_matrices(layers[0], form)
+    if not found.startswith("K Q"):
+        with pytest.raises(InputError, match=f"{found}.*; a plugin can bring its family"):
+            matrices_in(network, layers[0], form)
+        return
+    matrices = matrices_in(network, layers[0], form)
+    assert " ".join(matrices) == found and matrices["FC2"].shape == (32, 64)
+    if kind == "phi3":
+        whole = torch.cat([matrices[name] for name in ("Q", "K", "V")]), torch.cat([matrices[name] for name in ("Gate", "FC1")])
+        assert all(map(torch.equal, whole, (layers[0].self_attn.qkv_proj.weight, layers[0].mlp.gate_up_proj.weight)))
 
 
 def test_what_is_built_in_another_way_is_refused():

@@ -95,22 +95,40 @@ def dropouts_of(family: Family, config: Any) -> Dropouts:
 
 
 def layers_of(network: Any, family: Family, side: str = "encoder") -> Any:
-    """The layers of a network without a head."""
-    return network.get_submodule(place_of_layers(network) if family.by_structure else family.layers[side])
+    """The layers of a network without a head. Raises `InputError` where they are not found."""
+    named = "" if family.by_structure else family.layers[side]
+    # the entry of decoders is for many kinds of network
+    if not named or (family.causal and named not in {name for name, _ in network.named_modules()}):
+        named = place_of_layers(network)
+    return network.get_submodule(named)
 
 
 def matrices_in(network: Any, layer: Any, family: Family, side: str = "encoder") -> dict[str, torch.Tensor]:
-    """Name that papers have → matrix of a layer of a network (output × input)."""
+    """Name that papers have → matrix of a layer of a network (output × input). Raises `InputError` where one is not found."""
     if family.by_structure:
         return matrices_of(layer, network.config)
-    return {name: layer.get_submodule(where).weight for name, where in places_of_matrices(layer, family, side).items()}
+    places = _places_of_matrices(layer, family, side)
+    if family.causal and None in places.values():
+        return matrices_of(layer, network.config)
+    return {name: layer.get_submodule(where).weight for name, where in places.items()}
 
 
 def places_of_matrices(layer: Any, family: Family, side: str = "encoder") -> dict[str, str]:
-    """Name that papers have → where the matrix is in a layer, of a family that says so: of several places the first that the layer has."""
+    """Name that papers have → where the matrix is in a layer, of a family that says so. Raises `InputError` where the layer lacks one."""
+    places = _places_of_matrices(layer, family, side)
+    found = {name: where for name, where in places.items() if where}
+    if missing := [name for name in places if name not in found]:
+        raise InputError(
+            f"{type(layer).__name__}: its matrix {missing[0]} is not where a {family.label} has it; a plugin can bring its family"
+        )
+    return found
+
+
+def _places_of_matrices(layer: Any, family: Family, side: str) -> dict[str, str | None]:
+    """Of several places the first that the layer has; None where it has none of them."""
     named = (side == "decoder" and family.decoder_matrices) or family.matrices
     parts = {name for name, _ in layer.named_modules()}
-    return {name: next(one for one in where.split("|") if one in parts) for name, where in named.items()}
+    return {name: next((one for one in where.split("|") if one in parts), None) for name, where in named.items()}
 
 
 def check_head(folder: Path | str, family: Family, *heads: str) -> None:

@@ -1,11 +1,12 @@
-"""structure: what is found out of an encoder that no entry of the registry describes.
+"""structure: what is found out of a network that no entry of the registry describes.
 
-Any model of transformers that reads and does not write will do, such as ModernBERT, mDeBERTa, RemBERT or EuroBERT. Names differ between
-them; what is looked for is the same in all:
+That is any encoder of transformers, such as ModernBERT, mDeBERTa, RemBERT or EuroBERT, and a decoder whose layers are not Llama's, such as
+OPT or Phi. Names differ between them; what is looked for is the same in all:
 
 - the layers: the list of modules that is as long as the configuration says;
 - the matrices of a layer, by their sizes, and those of attention by the first letter of their names as well. Queries, keys and values that
-  are one matrix (ModernBERT's `Wqkv`), and both halves of a gated feed-forward part (its `Wi`), are taken apart;
+  are one matrix (ModernBERT's `Wqkv`), and both halves of a gated feed-forward part (its `Wi`), are taken apart. Where they take turns from
+  head to head (`query_key_value`), they are not;
 - the settings of dropout: of attention, of a head, and of all else;
 - positions that no piece can have, where padding takes the first ones.
 """
@@ -35,7 +36,7 @@ def dropouts_in(config: Any) -> Dropouts:
 
 
 def place_of_layers(network: Any) -> str:
-    """Where the list of layers is in an encoder without a head. Raises `InputError` where there is none, or more than one."""
+    """Where the list of layers is in a network without a head. Raises `InputError` where there is none, or more than one."""
     from torch.nn import ModuleList
 
     number = network.config.get_text_config().num_hidden_layers
@@ -55,33 +56,36 @@ def matrices_of(layer: Any, config: Any) -> dict[str, Any]:
     """
     from torch.nn import Linear
 
-    width, heads = config.hidden_size, config.num_attention_heads
+    width, heads = config.hidden_size, getattr(config, "num_attention_heads", None)
+    if not heads:
+        raise InputError(f"{type(layer).__name__}: has no heads of attention, so its matrices are not found; a plugin can bring its family")
     size = getattr(config, "head_dim", None) or width // heads
     queries, keys = heads * size, (getattr(config, "num_key_value_heads", None) or heads) * size
     linear = {name: module.weight for name, module in layer.named_modules() if isinstance(module, Linear)}
-    matrices: dict[str, Any] = {}
+    found: list[tuple[str, Any]] = []
     for name, weight in linear.items():
         last, whole, (rows, columns) = name.split(".")[-1].lower(), name.lower(), weight.shape
         attention = any(part.startswith(("att", "self_att")) for part in whole.split("."))
         if last.startswith("pos"):
             continue  # of positions, in some DeBERTas
-        if attention and rows == queries + 2 * keys and columns == width:
-            matrices |= dict(zip("QKV", weight.split([queries, keys, keys]), strict=True))
+        if attention and "qkv" in last and rows == queries + 2 * keys and columns == width:
+            found += zip("QKV", weight.split([queries, keys, keys]), strict=True)
         elif attention and last[0] in "qkv" and columns == width:
-            matrices[last[0].upper()] = weight
+            found.append((last[0].upper(), weight))
         elif attention:
-            matrices["Out"] = weight
+            found.append(("Out", weight))
         elif rows == width:
-            matrices["FC2"] = weight
+            found.append(("FC2", weight))
         elif columns == width and _is_twice(rows, linear.values(), width):
-            matrices |= dict(zip(("Gate", "FC1"), weight.chunk(2), strict=True))
+            found += zip(("Gate", "FC1"), weight.chunk(2), strict=True)
         elif columns == width:
-            matrices["Gate" if "gate" in last else "FC1"] = weight
+            found.append(("Gate" if "gate" in last else "FC1", weight))
+    matrices = dict(found)
     order = [name for name in ("K", "Q", "V", "Out", "Gate", "FC1", "FC2") if name in matrices]
-    if missing := [name for name in ("K", "Q", "V", "Out", "FC1", "FC2") if name not in matrices]:
-        raise InputError(
-            f"{type(layer).__name__}: its matrix {missing[0]} is not found among {', '.join(linear)}; a plugin can bring its family"
-        )
+    missing = [name for name in ("K", "Q", "V", "Out", "FC1", "FC2") if name not in matrices]
+    if missing or len(found) > len(matrices):  # a mixture of experts has several of a kind
+        said = f"its matrix {missing[0]} is not found among" if missing else "it has several matrices of a kind,"
+        raise InputError(f"{type(layer).__name__}: {said} {', '.join(linear) or 'no linear layers'}; a plugin can bring its family")
     return {name: matrices[name] for name in order}
 
 
