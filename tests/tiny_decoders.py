@@ -1,6 +1,7 @@
 """Small decoders of many kinds with random weights, made where a test needs them."""
 
 from pathlib import Path
+from typing import Any
 
 from tiny_vocabularies import decoder_tokenizer
 from tokenizers import AddedToken
@@ -35,9 +36,12 @@ CHAT = (
 )
 
 
-def small_decoder(folder: Path, kind: str = "gemma3_text", *, chat: bool = False) -> Path:
-    """A tiny decoder of this `model_type`, with a chat template if asked; its embeddings are padded, as on the hub."""
-    vocabulary, own = KINDS[kind]
+def small_decoder(folder: Path, kind: str = "gemma3_text", *, chat: bool = False, **settings: Any) -> Path:
+    """A tiny decoder of this `model_type`, with a chat template if asked; its embeddings are padded, as on the hub.
+
+    `settings` are further ones of its configuration. A kind that is not in `KINDS` has Llama's tokenizer.
+    """
+    vocabulary, own = KINDS.get(kind, ("llama", {}))
     tokenizer = decoder_tokenizer(vocabulary)
     if chat:
         tokenizer.add_tokens([AddedToken(piece, special=True) for piece in ("<|turn|>", "<|end|>")])
@@ -46,7 +50,7 @@ def small_decoder(folder: Path, kind: str = "gemma3_text", *, chat: bool = False
         tokenizer.pad_token = None  # as Llama 3's has none
     set_seed(1)
     ids = {f"{name}_token_id": getattr(tokenizer, f"{name}_token_id") for name in ("bos", "eos", "pad")}
-    config = CONFIG_MAPPING[kind](**{**SHAPE, **own, **ids, "vocab_size": len(tokenizer) + 4})
+    config = CONFIG_MAPPING[kind](**{**SHAPE, **own, **ids, "vocab_size": len(tokenizer) + 4, **settings})
     AutoModelForCausalLM.from_config(config).save_pretrained(folder / "model")
     tokenizer.save_pretrained(folder / "model")
     return folder / "model"

@@ -81,6 +81,71 @@ def test_a_decoder_works_from_its_rows_to_its_hypotheses(kind, text, tmp_path):
     assert torch.allclose(pooled(half, rows, ["text", "last"], 4096)[:, :, :1], alone, atol=1e-4)
 
 
+def ranked(model, lines, **settings):
+    """What each engine writes of lines, two hypotheses each, and how many of them CTranslate2 left to `generate`."""
+    codec, found, by_generate = load_codec(model), [], None
+    for engine in ("huggingface", "ctranslate2"):
+        with translator(model, codec, 1, Decoding(beam_size=2, compute_type="float32", engine=engine, **settings)) as translate:
+            found.append(translate(lines, ("de", "en"), 2))
+            by_generate = translate.about.get("by_generate")
+    return *found, by_generate
+
+
+def same(some, others):
+    return all(
+        one.text == other.text and one.score == pytest.approx(other.score, abs=1e-4)
+        for pair in zip(some, others, strict=True)
+        for one, other in zip(*pair, strict=True)
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings"),
+    [
+        ("gemma3_text", {}),
+        ("mistral", {"sliding_window": 64}),
+        ("qwen2", {"use_sliding_window": True, "sliding_window": 84, "max_window_layers": 0}),  # no window in CTranslate2
+        ("qwen2", {"use_sliding_window": False, "sliding_window": 64}),
+    ],
+)
+def test_prompts_longer_than_the_window_of_the_attention_are_left_to_generate(kind, settings, tmp_path, capsys):
+    model, lines = small_decoder(tmp_path, kind, **settings), manual_pairs(24)[0]
+    codec = load_codec(model)
+    lines = [" ".join(lines[at : at + 1 + at % 3]) for at in range(0, 24, 2)]
+    lengths = [len(row) for row in codec.asked(codec.pieces(codec.behind_blank(lines), 999), ("de", "en"))]
+    long = sum(length > 64 for length in lengths) if settings.get("use_sliding_window") is not False else 0
+    assert min(lengths) <= 64 < max(lengths)
+    by_one, by_other, by_generate = ranked(model, lines, max_length=20)  # past the window
+    assert same(by_one, by_other) and by_generate == long
+    said = f"{long} of 12 prompts have more than the 64 pieces for which CTranslate2 is right; generate decodes them"
+    assert capsys.readouterr().out.count(said) == bool(long)
+    if long:  # all are
+        only = [line for line, length in zip(lines, lengths, strict=True) if length > 84]
+        assert ranked(model, only, max_length=2)[2] == len(only)
+
+
+def test_a_copy_that_is_right_for_short_prompts_alone_is_refused(tmp_path):
+    """As that of a Llama 3.2, which scales its frequencies."""
+    scaled = {"low_freq_factor": 1.0, "high_freq_factor": 4.0, "original_max_position_embeddings": 8192}
+    rope = {"rope_type": "llama3", "rope_theta": 500_000.0, "factor": 32.0, **scaled}
+    shape = {"head_dim": 64, "hidden_size": 256, "max_position_embeddings": 131_072, "initializer_range": 0.06}
+    model, lines = small_decoder(tmp_path, "llama", rope_parameters=rope, **shape), manual_pairs(8)[0]
+    codec = load_codec(model)
+    with translator(model, codec, 1, Decoding(beam_size=1, max_length=2)) as translate:
+        assert len(translate(["Ja"], ("de", "en"), 1)) == 1
+        with pytest.raises(InputError, match=r"quite right, .* differ by 0\.08 nats in a prompt of 218 pieces; set decoding\.engine: hug"):
+            translate([" ".join(lines)], ("de", "en"), 1)
+    assert written(model, [" ".join(lines)], max_length=2, engine="huggingface")
+
+
+@pytest.mark.parametrize("kind", ["phi3", "gpt_neox"])
+def test_generate_decodes_what_cannot_be_converted(kind, tmp_path, capsys):
+    model = small_decoder(tmp_path, kind)
+    by_one, by_other, by_generate = ranked(model, manual_pairs(3)[0], max_length=8)
+    assert same(by_one, by_other) and by_generate == 3
+    assert "CTranslate2 cannot convert it (" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("chat", [False, True])
 def test_engines_end_an_answer_at_the_same_pieces(chat, text, tmp_path):
     start = small_decoder(tmp_path, "qwen3", chat=True)

@@ -41,7 +41,8 @@ class Decoding:
     batch_tokens: Positive = 4_096
     """Source tokens per batch."""
     engine: Annotated[str, Named("engine")] = "ctranslate2"
-    """Program that decodes. If it does not know a model's family, an engine that does decodes instead, and the log says so."""
+    """Program that decodes. If it does not know a network, an engine that does decodes instead, and the log says so. Prompts that are too
+    long for CTranslate2 are left to `huggingface`."""
     engine_settings: dict[str, Any] = field(default_factory=dict)
     """Settings of a plugin's engine, if it has any."""
     compute_type: Literal["auto", "int8", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16", "float32"] = "auto"
@@ -156,11 +157,17 @@ class Translate:
     `warn` says.
     """
 
-    def __init__(self, codec: Codec, longest: int, write: Callable[[list[list[int]], tuple[str, str], int], list[list[Hypothesis]]]):
-        self._codec, self._longest, self._write = codec, longest, write
+    def __init__(
+        self,
+        codec: Codec,
+        longest: int,
+        write: Callable[[list[list[int]], tuple[str, str], int], list[list[Hypothesis]]],
+        said: dict[str, Any] | None = None,
+    ):
+        self._codec, self._longest, self._write, self._said = codec, longest, write, said or {}
         self.about: dict[str, Any] = {}
         """Of the last lines: how many pieces the model reads (`longest`), the numbers, from 1, of lines that have more (`too_long`), and
-        what share of the pieces the vocabulary lacks (`unknown`, by language, with an example)."""
+        what share of the pieces the vocabulary lacks (`unknown`, by language, with an example); also what the engine has `said` of them."""
 
     def __call__(self, lines: list[str], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
         """The best hypotheses of each line."""
@@ -172,6 +179,7 @@ class Translate:
         unknown = {languages[0]: {"share": lacking.share, "word": lacking.word}}
         self.about = {"longest": self._longest, "too_long": cut, "unknown": unknown}
         written = iter(self._write(self._codec.asked(kept, languages), languages, n_best) if kept else [])
+        self.about |= self._said
         return [[Hypothesis(0.0, "")] if is_blank(line) else next(written) for line in lines]
 
     def warn(self, what: Path | str) -> None:

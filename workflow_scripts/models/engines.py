@@ -8,79 +8,147 @@ import ctypes
 import json
 import math
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib import metadata
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 
 from workflow_scripts.device import pick_device, without_gradients
 from workflow_scripts.models.decoding import Decoding, Translate, longest_source, longest_text
 from workflow_scripts.models.engine import load_to_decode, register_engine
+from workflow_scripts.models.recognition import UNLIMITED
 from workflow_scripts.models.search import Hypothesis, beam_search
 from workflow_scripts.models.templates import Templates
 from workflow_scripts.models.tokenisation import Codec, ids_needed
 from workflow_scripts.stage import InputError, in_one_line
+
+Write: TypeAlias = Callable[[list[list[int]], tuple[str, str], int], list[list[Hypothesis]]]
+"""Encoded rows, their language and that to write in, and how many hypotheses are wanted → the best ones of each row."""
 
 
 @contextlib.contextmanager
 def with_huggingface(model: Path, codec: Codec, threads: int, settings: Decoding, seed: int) -> Iterator[Translate]:
     """Translate by Hugging Face's `generate`."""
     network = load_to_decode(model, codec, settings)
+    yield Translate(codec, longest_source(codec, network.config, settings), generating(network, codec, settings))
+
+
+def generating(network: Any, codec: Codec, settings: Decoding) -> Write:
+    """What writes by `generate`."""
     lengths: dict[str, Any] = {
         "max_length": longest_text(network.config, settings),
         "min_length": settings.min_length,
         "length_penalty": settings.length_penalty,
     }
 
-    def translate(rows: list[list[int]], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
+    def write(rows: list[list[int]], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
         return beam_search(network, codec, rows, languages[1], settings.beam_size, n_best, tokens=settings.batch_tokens, **lengths)
 
-    yield Translate(codec, longest_source(codec, network.config, settings), translate)
+    return write
 
 
 @contextlib.contextmanager
 def with_ctranslate2(model: Path, codec: Codec, threads: int, settings: Decoding, seed: int) -> Iterator[Translate]:
-    """Translate by CTranslate2, from a converted copy that lives as long as the context."""
-    import ctranslate2
+    """Translate by CTranslate2, from a copy that is converted when the first rows are there, and lives as long as the context.
+
+    `generate` writes instead where the network cannot be converted, and behind prompts that are longer than the window of its attention,
+    for which CTranslate2 is wrong. `Translate.about` counts these rows (`by_generate`).
+    """
     from transformers import AutoConfig
 
-    device = pick_device(settings.device).type
-    if device == "cuda" and (reason := why_not_on_gpu()):
+    if pick_device(settings.device).type == "cuda" and (reason := why_not_on_gpu()):
         raise InputError(reason)
-    compute_type = settings.compute_type
+    config = AutoConfig.from_pretrained(model)
+    window, answer, about = window_of(config), longest_text(config, settings), {"by_generate": 0}
+    opened: Opened | None = None
+    slow: Write | None = None
+    with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
+
+        def write(rows: list[list[int]], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
+            nonlocal opened, slow
+            longest = max((row for row in rows if len(row) <= window), key=len, default=[])
+            if longest and (opened is None or len(longest) > 2 * opened.checked):
+                opened = None  # there is room for one
+                opened = open_converted(model, codec, Path(folder) / "model", threads, settings, answer, longest)
+            reach = window
+            if opened and not opened.has_window:  # there a long answer sees the first pieces still
+                reach = max(window - answer, 0) if opened.write else 0
+            fits, rest = ([place for place, row in enumerate(rows) if (len(row) <= reach) == fit] for fit in (True, False))
+            if rest and not slow:
+                if reach:
+                    said = f"{len(rest):,} of {len(rows):,} prompts have more than the {reach:,} pieces for which CTranslate2 is right"
+                    print(f"note: {model}: {said}; generate decodes them", flush=True)
+                slow = generating(load_to_decode(model, codec, settings), codec, settings)
+            about["by_generate"] = len(rest)
+            found: dict[int, list[Hypothesis]] = {}
+            for places, how in ((fits, opened and opened.write), (rest, slow)):
+                if places and how:
+                    found |= zip(places, how([rows[place] for place in places], languages, n_best), strict=True)
+            return [found[place] for place in range(len(rows))]
+
+        yield Translate(codec, longest_source(codec, config, settings), write, about)
+
+
+def window_of(config: Any) -> int:
+    """How many pieces a place sees at most in those layers of a decoder that see the fewest."""
+    own = config.get_text_config()
+    window = getattr(own, "sliding_window", None)
+    if not window or getattr(own, "use_sliding_window", None) is False:
+        return UNLIMITED
+    return window if "sliding_attention" in (getattr(own, "layer_types", None) or ["sliding_attention"]) else UNLIMITED
+
+
+class Opened(NamedTuple):
+    """A converted model."""
+
+    write: Write | None
+    """None of a network that CTranslate2 cannot convert."""
+    has_window: bool
+    """Whether its attention has the window that the network's has, if any."""
+    checked: int
+    """The longest prompt with which it was compared, in pieces."""
+
+
+def open_converted(model: Path, codec: Codec, folder: Path, threads: int, settings: Decoding, answer: int, longest: list[int]) -> Opened:
+    """Convert a model and open it. An `answer` has at most so many pieces; a decoder must agree with its copy on the `longest` row.
+
+    Raises `InputError` where it does not, and for a number format that the device does not have.
+    """
+    import ctranslate2
+
+    try:
+        known = convert(model, codec, folder, longest)
+    except NotConverted as error:
+        print(f"note: {model}: CTranslate2 cannot convert it ({error}); generate decodes", flush=True)
+        return Opened(None, False, UNLIMITED)
+    device, compute_type = pick_device(settings.device).type, settings.compute_type
     if compute_type == "auto":
         halves = device == "cuda" and "float16" in ctranslate2.get_supported_compute_types(device)
         compute_type = "float16" if halves else "float32"
-    config = AutoConfig.from_pretrained(model)
-    longest = longest_text(config, settings)
-    with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
-        probed = convert(model, codec, Path(folder) / "model")
-        # one thread per batch is faster than several threads on one batch; the weights are shared
-        parallel = {"inter_threads": threads or torch.get_num_threads(), "intra_threads": 1} if device == "cpu" else {}
-        opener = ctranslate2.Generator if codec.form.causal else ctranslate2.Translator
-        try:
-            converted = opener(str(Path(folder) / "model"), device=device, compute_type=compute_type, **parallel)
-        except ValueError as error:
-            raise InputError(f"decoding.compute_type {compute_type} on {device}: {error}; set it to auto") from None
-        search = {
-            "beam_size": settings.beam_size,
-            "length_penalty": settings.length_penalty,
-            "max_batch_size": settings.batch_tokens,
-            "batch_type": "tokens",
-            "suppress_sequences": [[piece] for piece in made_up_pieces(codec)] or None,
-        }
-        if probed:
-            check_converted(converted, probed, model, compute_type)
-            lengths: dict[str, Any] = {"min_length": settings.min_length, "max_length": longest, "end_token": probed.ends}
-            write = partial(continued_by, converted, codec, search | lengths)
-        else:
-            lengths = {"min_decoding_length": settings.min_length, "max_decoding_length": longest}
-            write = partial(translated_by, converted, codec, search | lengths)
-        yield Translate(codec, longest_source(codec, config, settings), write)
+    # one thread per batch is faster than several threads on one batch; the weights are shared
+    parallel = {"inter_threads": threads or torch.get_num_threads(), "intra_threads": 1} if device == "cpu" else {}
+    opener = ctranslate2.Generator if known else ctranslate2.Translator
+    try:
+        converted = opener(str(folder), device=device, compute_type=compute_type, **parallel)
+    except ValueError as error:
+        raise InputError(f"decoding.compute_type {compute_type} on {device}: {error}; set it to auto") from None
+    search = {
+        "beam_size": settings.beam_size,
+        "length_penalty": settings.length_penalty,
+        "max_batch_size": settings.batch_tokens,
+        "batch_type": "tokens",
+        "suppress_sequences": [[piece] for piece in made_up_pieces(codec)] or None,
+    }
+    if not known:
+        search |= {"min_decoding_length": settings.min_length, "max_decoding_length": answer}
+        return Opened(partial(translated_by, converted, codec, search), True, UNLIMITED)
+    check_converted(converted, known.probes, model, compute_type)
+    search |= {"min_length": settings.min_length, "max_length": answer, "end_token": known.ends}
+    return Opened(partial(continued_by, converted, codec, search), known.has_window, max(len(each.pieces) for each in known.probes))
 
 
 def translated_by(
@@ -130,44 +198,64 @@ class Probe(NamedTuple):
 
     pieces: list[str]
     logarithms: torch.Tensor
-    """Of the probability of each piece at each place (places × vocabulary)."""
+    """Of the probability of each piece at each place, or at the last one (places × vocabulary)."""
+
+
+class Known(NamedTuple):
+    """What is known of a decoder from before it was converted."""
+
+    probes: list[Probe]
     ends: list[int]
     """The ids at which an answer ends (`Codec.ends`)."""
+    has_window: bool
+    """Whether the copy has a window of attention."""
 
 
 @without_gradients
-def probe(network: Any, codec: Codec) -> Probe:
-    """What a decoder makes of a prompt before it is converted, which takes it to pieces."""
+def probes_of(network: Any, codec: Codec, longest: Sequence[int]) -> list[Probe]:
+    """What a decoder makes of a short prompt, and behind the `longest` one: it is taken to pieces when it is converted.
+
+    Some differences grow with the length. At the places of a long prompt there is no room for all scores of a large vocabulary.
+    """
     (source,) = codec.pieces(codec.behind_blank(["One sentence in another language."]), 64)
     # longer ones do not fit into the attention's window of some models
-    ids = replace(codec, templates=Templates()).frame(("en", "de")).prompt(source)[:32]
-    pieces = codec.tokenizer.convert_ids_to_tokens(ids)
-    return Probe(pieces, network(torch.tensor([ids])).logits[0].float().log_softmax(-1), codec.ends(network))
+    short = replace(codec, templates=Templates()).frame(("en", "de")).prompt(source)[:32]
+    last = {"logits_to_keep": 1} if network._supports_logits_to_keep() else {}
+    scores = [(short, network(torch.tensor([short])).logits[0])]
+    if len(longest) > len(short):
+        scores.append(([*longest], network(torch.tensor([[*longest]]), **last).logits[0, -1:]))
+    return [Probe(codec.tokenizer.convert_ids_to_tokens(ids), each.float().log_softmax(-1)) for ids, each in scores]
 
 
-def check_converted(converted: Any, probed: Probe, model: Path, compute_type: str) -> None:
+def check_converted(converted: Any, probes: list[Probe], model: Path, compute_type: str) -> None:
     """Compare a converted decoder with the network that it was made of.
 
     CTranslate2 converts some decoders without an error and not quite right, and whole numbers are too coarse for some. Raises `InputError`
     where it differs.
     """
+    for probed in probes:
+        # of pieces that nobody would write the precision does not matter
+        likely = probed.logarithms > math.log(1e-4)
+        differs = logarithms_of(converted, probed)[:, : probed.logarithms.shape[1]] - probed.logarithms
+        if (worst := float(differs.abs()[likely].max())) > CLOSE:
+            said = f"its probabilities differ by {worst:.2f} nats in a prompt of {len(probed.pieces):,} pieces"
+            if compute_type.startswith("int"):
+                raise InputError(f"{model}: in {compute_type} {said}; set decoding.compute_type: auto")
+            raise InputError(f"{model}: CTranslate2 does not convert it quite right, {said}; set decoding.engine: huggingface")
+
+
+def logarithms_of(converted: Any, probed: Probe) -> torch.Tensor:
+    """What a converted decoder gives in the place of `Probe.logarithms`."""
     import numpy as np
     from ctranslate2 import DataType, Device
 
-    logarithms = converted.forward_batch([probed.pieces], return_log_probs=True).to(DataType.float32).to_device(Device.cpu)
-    # of pieces that nobody would write the precision does not matter
-    likely = probed.logarithms > math.log(1e-4)
-    differs = torch.from_numpy(np.array(logarithms))[0, :, : probed.logarithms.shape[1]] - probed.logarithms
-    if (worst := float(differs.abs()[likely].max())) > CLOSE:
-        if compute_type.startswith("int"):
-            raise InputError(
-                f"{model}: in {compute_type} its probabilities differ by {worst:.2f} nats from those of transformers; set "
-                "decoding.compute_type: auto"
-            )
-        raise InputError(
-            f"{model}: CTranslate2 does not convert it quite right, its probabilities differ by {worst:.2f} nats; set decoding.engine: "
-            "huggingface"
-        )
+    if len(probed.logarithms) > 1:
+        scores = converted.forward_batch([probed.pieces], return_log_probs=True)
+    else:
+        (found,) = converted.generate_batch([probed.pieces], max_length=1, include_prompt_in_result=False, return_logits_vocab=True)
+        scores = found.logits[0][0]
+    there = torch.from_numpy(np.array(scores.to(DataType.float32).to_device(Device.cpu)))
+    return there.reshape(-1, there.shape[-1]).log_softmax(-1)
 
 
 def why_not_on_gpu() -> str:
@@ -199,10 +287,14 @@ def made_up_pieces(codec: Codec) -> dict[str, int]:
     return {f"<made up {number}>": number for number in range(ids_needed(codec.tokenizer)) if number not in there}
 
 
-def convert(model: Path, codec: Codec, folder: Path) -> Probe | None:
-    """Write the model in CTranslate2's format; returns what a decoder must make of a prompt.
+class NotConverted(Exception):
+    """CTranslate2 cannot convert a network. The message says why."""
 
-    Raises `InputError` for a network that CTranslate2 does not know.
+
+def convert(model: Path, codec: Codec, folder: Path, longest: Sequence[int] = ()) -> Known | None:
+    """Write the model in CTranslate2's format; returns what is known of a decoder, which is to read prompts up to the `longest` one.
+
+    Raises `NotConverted` for a network that CTranslate2 does not know, and `InputError` for one that cannot be read.
 
     The converter takes the network and the vocabulary as they are here: weights are checked, and embeddings without a piece are left out
     (`networks.without_filler`). It counts on a piece for each id; where a tokenizer leaves an id out, one is made up that is never written
@@ -224,17 +316,24 @@ def convert(model: Path, codec: Codec, folder: Path) -> Probe | None:
             network = without_filler(read_weights(model_class, model_name_or_path, new_head=False, **settings), tokenizer)
             for name, value in codec.form.converted(network.config).items() if codec.form.converted else ():
                 setattr(network.config, name, value)
-            self.known = probe(network, codec) if codec.form.causal else None
+            self.before = (probes_of(network, codec, longest), codec.ends(network)) if codec.form.causal else None
             return network
 
         def load_tokenizer(self, *_: Any, **__: Any) -> Any:
             return vocabulary
 
+        def _load(self) -> Any:
+            spec = super()._load()
+            self.has_window = any(name.endswith("sliding_window") for name in spec.variables())
+            return spec
+
     converter = Converter(str(model))
     try:
         converter.convert(str(folder), force=True)
-    except (ValueError, NotImplementedError) as error:
-        raise InputError(f"{model}: CTranslate2 cannot convert it ({in_one_line(error)}); set decoding.engine: huggingface") from None
+    except (InputError, OSError):
+        raise
+    except Exception as error:  # it raises whatever it stumbles over: KeyError of Phi 3, AttributeError of GPT-NeoX
+        raise NotConverted(in_one_line(error)) from None
     file = folder / "config.json"
     config = json.loads(file.read_text(encoding="utf-8"))
     config["bos_token"] = config.get("bos_token") or "<s>"
@@ -244,7 +343,7 @@ def convert(model: Path, codec: Codec, folder: Path) -> Probe | None:
         first = tokenizer.convert_ids_to_tokens(codec.start) if codec.start is not None else None
         config["decoder_start_token"] = tokenizer.eos_token if codec.form.starts_with_end else first
     file.write_text(json.dumps(config), encoding="utf-8")
-    return converter.known
+    return Known(*converter.before, converter.has_window) if converter.before else None
 
 
 register_engine("huggingface", with_huggingface, label="generate", ranks=True)
