@@ -25,7 +25,7 @@ from workflow_scripts.evidence.counted import finite
 PARAMETERS = {
     "truth": "what is right for each example: a label, the tags of a sentence, the texts of all right answers, or a grade",
     "given": "the answer to each example likewise; of a question one text",
-    "labels": "all labels, in order",
+    "labels": "all labels, in order; none where the text has no list of them",
     "language": "the code of the texts' language",
 }
 """What the function of a metric may ask for, by the name of its parameter."""
