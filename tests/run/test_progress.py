@@ -13,6 +13,7 @@ import warm
 from test_workflow import ROOT
 
 from workflow_scripts.run import progress
+from workflow_scripts.run.schedule import Run
 
 SNAKEFILE = f"""
 import sys
@@ -178,6 +179,35 @@ def test_make_calls_it_unless_it_is_told_to_show_everything(tmp_path):
         assert f'exec env PYTHONSAFEPATH=1 PYTHONPATH="{ROOT}" python -m workflow_scripts.run.progress --cores all' in said(target)
         assert "exec snakemake --cores all" in said(target, "VERBOSE=1")
     assert "python -m workflow_scripts.run.progress  --profile slurm" in said("resume", "ARGS=--profile slurm")
+
+
+def test_pages_on_what_is_there_take_a_tenth_of_the_time_since_the_start(tmp_path, monkeypatch):
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results/configuration.json").touch()
+    pages = []
+
+    def half_a_second(*_, **__):
+        pages.append(
+            subprocess.Popen([sys.executable, "-c", "import time\nwhile time.process_time() < 0.5: pass\nimport sys; sys.exit(1)"])
+        )
+        return pages[-1]
+
+    monkeypatch.setattr(progress, "beside", half_a_second)
+    state = progress.ProgressState(Run(tmp_path), tmp_path, time.time())
+
+    def tended(seconds):
+        state.began, state.page_due = time.time() - seconds, True
+        progress.tend_page(state)
+        return len(pages)
+
+    assert tended(0) == 1  # the first page is made at once
+    assert tended(1000) == 1  # one at a time
+    os.waitid(os.P_PID, pages[0].pid, os.WEXITED | os.WNOWAIT)
+    assert tended(4) == 1 and state.page is None and 0.5 <= state.page_seconds < 1
+    state.answers.add(("an answer",))
+    assert tended(15) == 2
+    assert os.getpriority(os.PRIO_PROCESS, pages[1].pid) == min(19, os.getpriority(os.PRIO_PROCESS, 0) + 10)
+    pages[1].wait()
 
 
 def test_results_that_are_no_folder_are_one_line(tmp_path, monkeypatch, capsys):

@@ -8,7 +8,8 @@ is what `make demo` and `make resume` call; the arguments are Snakemake's. It ne
 2. Start Snakemake. All that it says goes into `results/logs/snakemake.log`.
 3. Measure beside it how long an update takes here (`pace`), and say how long the run will take.
 4. Follow the events (`schedule`) and the logs of trainings. Print a line for each result (`outcomes`), and every minute how far the run is.
-5. As soon as an arm has its scores, have the page on what is there so far made (`report/so_far.py`), and again when more is there.
+5. As soon as an arm has its scores, have the page on what is there so far made (`report/so_far.py`), and again when more is there. All
+   these pages together take a tenth of a core at most.
 6. At the end say the answer, where the files are and what to do next; or why the run stopped. The exit status is Snakemake's.
 
 SIGINT (Ctrl-C), SIGTERM and SIGHUP are passed on to Snakemake and its jobs, so that trainings write a checkpoint.
@@ -18,6 +19,7 @@ import argparse
 import fcntl
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -39,6 +41,8 @@ EVERY = 60.0
 """Seconds between two lines on how far the run is."""
 AT_LEAST = 5.0
 """Seconds between two such lines in any case; several short jobs that begin meanwhile share a line."""
+PAGES = 0.1
+"""Processor time of all pages on what is there so far, at most: this share of the time since the start, and the last page."""
 
 
 @dataclass
@@ -64,6 +68,8 @@ class ProgressState:
     """What makes the page on what is there so far."""
     page_due: bool = False
     """Whether there is more for that page than when it was last made."""
+    page_seconds: float = 0.0
+    """Processor time of all such pages so far."""
 
     def say(self, line: str) -> None:
         """Print a line, or several, that begin with the time since the start."""
@@ -244,20 +250,26 @@ def hear_pace(state: ProgressState) -> None:
 
 
 def tend_page(state: ProgressState) -> None:
-    """Have the page made again where there is more for it; say what its comparisons show when it is made."""
+    """Have the page made again where there is more for it, and time; say what its comparisons show when it is made."""
+    before = os.times()
     if state.page and state.page.poll() is not None:
+        after = os.times()
+        state.page_seconds += after.children_user + after.children_system - before.children_user - before.children_system
         if not state.page.returncode:
             tell_answers(state, state.scratch / "comparisons.tsv")
         state.page = None
     reporting = any(job.rule == "report" and job.begun for job in state.run.jobs.values())
     results = state.run.folder / "results"
-    if state.page or not state.page_due or reporting or not (results / "configuration.json").exists():
+    early = state.page_seconds > PAGES * (time.time() - state.began)
+    if state.page or not state.page_due or early or reporting or not (results / "configuration.json").exists():
         return
     so_far = state.scratch / "state.json"
     so_far.write_text(json.dumps(state_of(state.run, time.time())), encoding="utf-8")
     state.page_due = False
     files = ["--results", str(results.resolve()), "--state", str(so_far), "--comparisons", str(state.scratch / "comparisons.tsv")]
     state.page = beside("report.so_far", *files, cwd=state.run.folder, stdout=subprocess.DEVNULL)
+    if state.answers:  # the first answer does not wait for trainings
+        os.setpriority(os.PRIO_PROCESS, state.page.pid, min(19, os.getpriority(os.PRIO_PROCESS, 0) + 10))
 
 
 def state_of(run: Run, now: float) -> dict[str, Any]:
