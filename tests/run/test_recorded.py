@@ -75,3 +75,46 @@ def test_the_estimate_is_right_within_a_third_from_the_second_minute_on(path):
 
 def test_there_are_recordings_of_several_loads():
     assert len(RECORDED) > 1 and any(read(path)[0]["load_changed"] for path in RECORDED)
+
+
+def laid_out(run, now, until):
+    """`time_left` without heaps: at each step all jobs that wait are looked at in the order of their priorities."""
+    rate = schedule.speed(run)
+    takes = schedule.seconds_of_rules(run, rate)
+    jobs = {key: job for key, job in run.jobs.items() if not job.ended}
+    made_by = {output: key for key, job in jobs.items() for output in job.outputs}
+    waits = {key: {schedule._maker(made_by, name) for name in job.inputs} - {None, key} for key, job in jobs.items()}
+    order = sorted(jobs, key=lambda key: -jobs[key].priority)
+    places = {key: place for place, key in enumerate(jobs)}
+    under_way = {key: schedule.still_takes(job, takes, rate, now) for key, job in jobs.items() if job.begun}
+    waiting = [key for key in order if key not in under_way]
+    clock = last = 0.0
+    while True:
+        for key in [key for key in waiting if not waits[key] - (waits.keys() - jobs.keys())]:
+            cores = run.cores - sum(min(jobs[other].cores, run.cores) for other in under_way)
+            gpus = None if run.gpus is None else run.gpus - sum(jobs[other].gpus for other in under_way)
+            if min(jobs[key].cores, run.cores) <= cores and (gpus is None or jobs[key].gpus <= max(gpus, 0)):
+                under_way[key] = clock + schedule.still_takes(jobs[key], takes, rate, now)
+                waiting.remove(key)
+        if not under_way:
+            return last
+        ended = min(under_way, key=lambda key: (under_way[key], places[key]))
+        clock = under_way.pop(ended)
+        last = clock if until(jobs.pop(ended)) else last
+
+
+@pytest.mark.parametrize(("cores", "gpus"), [(1, None), (2, None), (5, 1), (40, 2)])
+def test_jobs_begin_in_the_same_order_as_where_all_are_looked_at_at_each_step(cores, gpus):
+    answers = set()
+    for path in RECORDED:
+        _, run, events = read(path)
+        for now, known in minutes(run, events):
+            if now % 240:
+                continue
+            for number, job in enumerate(known.jobs.values()):
+                job.cores, job.gpus = 1 + number % 3, int(bool(job.work))
+            known.cores, known.gpus = cores, gpus
+            for until in (urgent, lambda job: True):
+                answers.add(expected := laid_out(known, now, until))
+                assert schedule.time_left(known, now, until) == expected
+    assert len(answers) > 5

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -85,6 +86,20 @@ def test_trainings_that_share_a_gpu_follow_each_other():
     assert run.gpus == 1 and time_left(run, 2.0) == (3000 + 4000) / 10
     run.gpus = 8
     assert time_left(run, 2.0) == (3000 + 2000) / 10
+
+
+def test_the_time_of_twenty_thousand_jobs_is_there_in_two_seconds():
+    arms = [str(number) for number in range(4000)]
+    jobs = [job("codeswitch", arm=arm, outputs=[f"{arm}.text"]) for arm in arms]
+    for rule, before, after in (("pretext", "text", "first"), ("finetune", "first", "model"), ("decoding", "model", "hyp")):
+        trains = rule != "decoding"
+        jobs += [
+            job(rule, arm=arm, inputs=[f"{arm}.{before}"], outputs=[f"{arm}.{after}"], work=100 * trains, gpus=int(trains)) for arm in arms
+        ]
+    jobs += [job("scores", arm=arm, inputs=[f"{arm}.hyp"], outputs=[f"{arm}.scores"]) for arm in arms]
+    run, began = a_run(*jobs, cores=8, gpus=1), time.process_time()
+    assert time_left(run, 2.0) > 8000 * 10
+    assert time.process_time() - began < 2
 
 
 def test_where_the_work_is_not_known_nothing_is_said():

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import shlex
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -250,37 +251,52 @@ def time_left(run: Run, now: float, until: Callable[[Job], bool] = lambda job: T
         return None
     takes = seconds_of_rules(run, rate)
     open_jobs = {key: job for key, job in run.jobs.items() if not job.ended}
+    places = {key: place for place, key in enumerate(open_jobs)}
     made_by = {output: key for key, job in open_jobs.items() for output in job.outputs}
-    waits = {key: {maker for name in job.inputs if (maker := _maker(made_by, name)) and maker != key} for key, job in open_jobs.items()}
+    waits: dict[Key, set[Key]] = {}
+    waited_for: dict[Key, list[Key]] = defaultdict(list)
+    ready: dict[tuple[int, int], list[tuple[int, int, Key]]] = defaultdict(list)  # by cores and GPUs, the most urgent first
     ends: list[tuple[float, int, Key]] = []
     last, clock = 0.0, 0.0
     free, free_gpus = run.cores, run.gpus
-    waiting = {}
-    for place, (key, job) in enumerate(open_jobs.items()):
+
+    def is_ready(key: Key) -> None:
+        job = open_jobs[key]
+        heapq.heappush(ready[min(job.cores, run.cores), job.gpus], (-job.priority, places[key], key))
+
+    for key, job in open_jobs.items():
         if job.begun:
-            heapq.heappush(ends, (still_takes(job, takes, rate, now), place, key))
+            heapq.heappush(ends, (still_takes(job, takes, rate, now), places[key], key))
             free -= min(job.cores, run.cores)
             free_gpus = None if free_gpus is None else free_gpus - job.gpus
-        else:
-            waiting[key] = place
-    while ends or waiting:
-        for key in sorted((key for key in waiting if not waits[key]), key=lambda key: (-open_jobs[key].priority, waiting[key])):
-            job = open_jobs[key]
-            needed = min(job.cores, run.cores)
-            if needed <= free and (free_gpus is None or job.gpus <= max(free_gpus, 0)):
-                heapq.heappush(ends, (clock + still_takes(job, takes, rate, now), waiting.pop(key), key))
-                free -= needed
-                free_gpus = None if free_gpus is None else free_gpus - job.gpus
+            continue
+        waits[key] = {maker for name in job.inputs if (maker := _maker(made_by, name)) and maker != key}
+        for maker in waits[key]:
+            waited_for[maker].append(key)
+        if not waits[key]:
+            is_ready(key)
+    while True:
+        while fitting := [
+            (jobs[0], needs)
+            for needs, jobs in ready.items()
+            if jobs and needs[0] <= free and (free_gpus is None or needs[1] <= max(free_gpus, 0))
+        ]:
+            (_, place, key), (cores, gpus) = min(fitting)
+            heapq.heappop(ready[cores, gpus])
+            heapq.heappush(ends, (clock + still_takes(open_jobs[key], takes, rate, now), place, key))
+            free -= cores
+            free_gpus = None if free_gpus is None else free_gpus - gpus
         if not ends:
-            break  # the rest waits for something that nobody makes
+            return last  # what is left waits for something that nobody makes
         clock, _, ended = heapq.heappop(ends)
         job = open_jobs[ended]
         free += min(job.cores, run.cores)
         free_gpus = None if free_gpus is None else free_gpus + job.gpus
-        for others in waits.values():
-            others.discard(ended)
         last = clock if until(job) else last
-    return last
+        for key in waited_for[ended]:
+            waits[key].discard(ended)
+            if not waits[key]:
+                is_ready(key)
 
 
 def _maker(made_by: dict[str, Key], name: str) -> Key | None:
