@@ -196,3 +196,21 @@ def test_an_experiment_that_only_trains_a_backbone_needs_what_this_arm_needs():
         ("finetune", "restored"): 1,
     }
     assert resources.needed_disk(plans) > 0 and findings.masked_phases(plans.backbones["other"]) == []
+
+
+def test_as_many_phases_as_there_are_cores_have_checkpoints_with_moments(monkeypatch):
+    plans = planned(changed("run/seeds", [1, 2, 3]))
+
+    def needed(cores):
+        monkeypatch.setattr(resources.os, "cpu_count", lambda: cores)
+        return resources.needed_disk(plans)
+
+    trained = list(resources.phases(plans))
+    assert {(phase.rule, phase.checkpoints, phase.weights) for phase in trained} == {
+        ("backbone", 2, 1),
+        ("pretext", 2, 1),
+        ("finetune", 3, 2),
+    }
+    size = resources.shape_of(plans.backbones["bible"]).parameters
+    moments = [size * (12 * phase.checkpoints - 4 * phase.weights) for phase in trained for _ in range(int(phase.times))]
+    assert needed(10**6) - needed(2) == pytest.approx(sum(moments) - 2 * max(moments))

@@ -33,6 +33,7 @@ from workflow_scripts.training.checkpoints import (
     last_complete_checkpoint,
     looks_without_gain,
     prune,
+    settle,
     update_of,
 )
 from workflow_scripts.training.curve import LOSS_ONLY, handed_on
@@ -130,8 +131,6 @@ def test_a_phase_goes_on_with_smaller_parts_of_an_update(setup, tmp_path, monkey
     parts = finetune(*setup, tmp_path / "cut", Training(**settings, micro_batch_tokens=100, loss="chunked"))
     start = finetune(*setup, tmp_path / "start", Training(**{**settings, "updates": 1, "learning_rate": 1e-12}))
     assert_alike(start, whole, parts, 0.01)
-    (folder,) = (tmp_path / "cut" / "checkpoints").glob("*/")
-    assert [update_of(path) for path in checkpoints_of(folder)] == [3, 6]
 
 
 def test_a_phase_that_was_stopped_at_a_look_makes_up_for_it(setup, tmp_path, monkeypatch):
@@ -367,6 +366,31 @@ def test_what_is_handed_on_and_what_is_kept(tmp_path):
     assert [update_of(path) for path in checkpoints_of(tmp_path)] == [20, 50, 53]
 
 
+def test_a_phase_that_has_ended_keeps_what_writes_its_model_again(setup, tmp_path):
+    settings = Training(**{**TINY, "updates": 8, "evaluate_every": 2, "checkpoint": "average_best", "averaged": 2, "bleu_sentences": 0})
+    model = finetune(*setup, tmp_path, settings)
+    chosen = read_json(tmp_path / "training.json")["handed_on"]["updates"]
+    (folder,) = (tmp_path / "checkpoints").glob("*/")
+    assert {update_of(path) for path in checkpoints_of(folder)} == {*chosen, 8}
+    assert not [*folder.rglob("optimizer.pt")] and all((path / "model.safetensors").exists() for path in checkpoints_of(folder))
+    shutil.rmtree(tmp_path / "model")
+    begun = time.time()
+    assert same(model, finetune(*setup, tmp_path, settings))
+    assert all((path / "model.safetensors").stat().st_mtime < begun for path in checkpoints_of(folder))
+
+
+def test_nothing_goes_on_from_a_chosen_checkpoint_of_a_phase_that_has_ended(tmp_path):
+    for step in (10, 20, 30):
+        (tmp_path / f"checkpoint-{step}").mkdir()
+        for name in ("model.safetensors", "optimizer.pt", "trainer_state.json"):
+            (tmp_path / f"checkpoint-{step}" / name).write_text("{}")
+    settle(tmp_path, [20])
+    assert [update_of(path) for path in checkpoints_of(tmp_path)] == [20, 30] and not [*tmp_path.rglob("optimizer.pt")]
+    assert last_complete_checkpoint(tmp_path) == str(tmp_path / "checkpoint-30")
+    (tmp_path / "checkpoint-30/trainer_state.json").write_text("{")  # a damaged disk
+    assert last_complete_checkpoint(tmp_path) is None and not checkpoints_of(tmp_path)
+
+
 def test_a_score_chooses_what_the_loss_would_not(tmp_path):
     looks = ((10, 3.0, 2.0), (20, 1.0, 9.0), (30, 1.5, 12.5), (40, 1.4, 12.5), (50, 4.0, 11.0))
     history = [{"step": step, "eval_loss": loss, "eval_bleu": bleu} for step, loss, bleu in looks]
@@ -418,7 +442,7 @@ def test_the_dev_loss_between_looks_leaves_the_weights_as_they_are(setup, tmp_pa
     assert all(curves[name][::2] == curves["plain"][::2] for name in curves)
     assert curves["often"][1] == curves["cut"][1]
     folder = next((tmp_path / "often" / "checkpoints").glob("*/phase.json")).parent
-    assert [update_of(path) for path in checkpoints_of(folder)] == [8, 12]
+    assert [update_of(path) for path in checkpoints_of(folder)] == [12]
 
 
 def test_deadline_keeps_time_for_the_checkpoint(monkeypatch):

@@ -114,7 +114,7 @@ def test_two_processes_that_are_two_nodes_pretrain_a_veco_as_one_does(tmp_path):
     settings = Training(
         updates=6, batch_tokens=600, learning_rate=3e-3, warmup_updates=2, dropout=0.0, attention_dropout=0.0, max_length=64
     )
-    settings.evaluate_every, settings.log_every, settings.checkpoint = 3, 1, "last"
+    settings.evaluate_every, settings.log_every, settings.checkpoint, settings.averaged = 3, 1, "average", 2
     made = small(tmp_path, training=settings, veco=Veco(cross_attention_first=2))
     block = Backbone(kind="small", family="xlmr", objective="veco", small=made)
     one = run(tmp_path, block)

@@ -2,6 +2,7 @@
 
 import json
 import shutil
+import signal
 import subprocess
 from dataclasses import replace
 
@@ -76,17 +77,31 @@ def test_the_model_that_is_handed_on_is_whole(files, alone, shared):
     assert all(torch.equal(weight, two[name]) for name, weight in kept.items() if name in two) and len(kept.keys() & two.keys()) > 20
 
 
+@pytest.fixture(scope="module")
+def cut(files, tmp_path_factory):
+    """The same, of which a process is killed in the fifth update."""
+    out = tmp_path_factory.mktemp("cut")
+    line = command(
+        *files, out, vars(replace(SETTINGS, sharded=True)), [*TORCHRUN, "signalled", "update 4/", str(int(signal.SIGKILL)), "-m"]
+    )
+    assert subprocess.run(line, capture_output=True, env=warm.environment()).returncode
+    return out
+
+
 @pytest.mark.parametrize("processes", [1, 2])
-def test_it_goes_on_with_any_number_of_processes(files, shared, tmp_path, processes):
-    shutil.copytree(shared / "checkpoints", tmp_path / "checkpoints")
-    for lost in tmp_path.glob("checkpoints/*/checkpoint-6"):
-        shutil.rmtree(lost)
+def test_it_goes_on_with_any_number_of_processes(files, shared, cut, tmp_path, processes):
+    shutil.copytree(cut / "checkpoints", tmp_path / "checkpoints")
     if processes == 1:
         finetune(*files, tmp_path, SETTINGS)
     else:
         assert "continuing from" in in_two(*files, tmp_path, replace(SETTINGS, sharded=True))
     start, before, after = (load_file(folder / "model.safetensors") for folder in (files[1], shared / "model", tmp_path / "model"))
     assert_alike(start, before, after)
+    if processes == 2:  # once it has ended, the same call only writes the model again
+        shutil.rmtree(tmp_path / "model")
+        in_two(*files, tmp_path, replace(SETTINGS, sharded=True))
+        again = load_file(tmp_path / "model/model.safetensors")
+        assert all(torch.equal(weight, again[name]) for name, weight in after.items())
 
 
 def test_an_adapter_of_a_decoder_that_computes_its_layers_again(files, tmp_path):

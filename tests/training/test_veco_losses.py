@@ -288,6 +288,7 @@ def test_cross_attention_is_trained_first_and_alone(tmp_path):
     before = run_and_load(tmp_path, made_by(tmp_path, updates=1, evaluate_every=1, learning_rate=1e-12))
     first = Veco(cross_attention_first=3)
     settings = made_by(tmp_path, updates=4, veco=first, evaluate_every=3, loss_every=2, learning_rate=1e-3)
+    settings.small.training.checkpoint, settings.small.training.averaged = "average", 2  # so that both checkpoints stay
     run_and_load(tmp_path, settings)
     assert [row["update"] for row in curve_of(tmp_path / "out") if row["dev_loss"]] == ["2", "3", "4"]
     after = load_file(next(tmp_path.glob("out/c/*/checkpoint-3")) / "model.safetensors")

@@ -103,8 +103,13 @@ def host_memory(shape: Shape, gpus: int, text: float = 0) -> float:
 
 
 def training_disk(shape: Shape, phase: Trained, trained: int | None = None) -> float:
-    """Bytes of a phase's model (4 a parameter) and of the checkpoints that stay (12 a weight that is trained, with Adam's moments)."""
-    return 4 * shape.parameters + 12 * phase.checkpoints * (shape.parameters if trained is None else trained)
+    """Bytes that stay of a phase: of its model (4 a parameter) and of its last and chosen checkpoints (4 a weight that is trained)."""
+    return 4 * shape.parameters + 4 * phase.weights * (shape.parameters if trained is None else trained)
+
+
+def moments_disk(shape: Shape, phase: Trained, trained: int | None = None) -> float:
+    """Bytes beside these while a phase is trained: more checkpoints, and Adam's moments (12 a weight that is trained, with the weight)."""
+    return (12 * phase.checkpoints - 4 * phase.weights) * (shape.parameters if trained is None else trained)
 
 
 def vectors_disk(text: float, dimensions: int) -> float:

@@ -1,5 +1,6 @@
 """resources: compares the memory, disk and Slurm jobs that a run needs with what there is."""
 
+import math
 import os
 import shutil
 from collections.abc import Iterable, Iterator
@@ -8,7 +9,7 @@ from typing import Any, NamedTuple
 
 from workflow_scripts.run.adapter_findings import trained_weights
 from workflow_scripts.run.arms import trained_arms
-from workflow_scripts.run.estimates import gpu_gigabytes, host_memory, training_disk, training_memory, vectors_disk
+from workflow_scripts.run.estimates import gpu_gigabytes, host_memory, moments_disk, training_disk, training_memory, vectors_disk
 from workflow_scripts.run.findings import Finding, Jobs, gigabytes, translated, used_corpora, used_lexicons
 from workflow_scripts.run.model_findings import shape_of
 from workflow_scripts.run.partitions import Nodes, check_job, gpu_here, gpus_of, machine_memory, read_accounts, read_partitions
@@ -188,11 +189,14 @@ def own_folders(plans: Plans) -> Iterator[Path]:
 
 
 def needed_disk(plans: Plans) -> float:
-    """Bytes that a whole run writes, roughly: models and checkpoints, vectors, text and its noised copies."""
+    """Bytes that a whole run writes, roughly: models and checkpoints, vectors, text and its noised copies.
+
+    As many phases as this machine has cores are taken to be trained at once, of which the checkpoints have Adam's moments.
+    """
     config, shapes = plans.config, {backbone: shape_of(backbone) for backbone in plans.backbones_used}
-    trained = sum(
-        phase.times * training_disk(shape, phase, _trained(phase)) for phase in phases(plans) if (shape := shapes[phase.backbone])
-    )
+    known = [(phase, shape, _trained(phase)) for phase in phases(plans) if (shape := shapes[phase.backbone])]
+    trained = sum(phase.times * training_disk(shape, phase, weights) for phase, shape, weights in known)
+    moments = [each for phase, shape, weights in known for each in math.ceil(phase.times) * [moments_disk(shape, phase, weights)]]
     hub = [shape for backbone, shape in shapes.items() if backbone.settings.kind == "hub"]
     text = {name: _text_bytes(config.corpora[name]) for name in used_corpora(plans)}
     vectors = sum(vectors_disk(text[corpus], config.lexicons[name].embeddings.dimensions) for corpus, name in used_lexicons(plans))
@@ -200,6 +204,7 @@ def needed_disk(plans: Plans) -> float:
     copies = 1 + len(noises) * len(config.run.seeds)
     return (
         trained
+        + sum(sorted(moments)[-(os.cpu_count() or 1) :])
         + sum(4 * shape.parameters for shape in hub if shape)
         + vectors
         + copies * sum(text[plan.corpus] for plan in translated(plans))

@@ -216,6 +216,7 @@ def _finetuning(where: str, backbone: BackbonePlan, chosen: Any, epochs: int, ti
         chosen.device,
         True,
         min(3, 1 + epochs * chosen.looks),
+        min(2, 1 + epochs * chosen.looks),
         times,
     )
 

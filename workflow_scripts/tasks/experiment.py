@@ -42,7 +42,9 @@ class Trained(NamedTuple):
     chunked_loss: bool
     """Whether the scores of all pieces of the vocabulary are never held at once."""
     checkpoints: int
-    """How many are on the disk at a time."""
+    """How many are on the disk while it is trained."""
+    weights: int
+    """Of how many the weights stay when it has ended."""
     times: float
     """How often it is trained: for each seed, and each point of a grid."""
     adapter: dict[str, Any] | None = None
@@ -57,6 +59,8 @@ def of_training(rule: str, where: str, backbone: BackbonePlan, training: Trainin
     """A phase that is trained by `Training` settings."""
     micro = training.micro_batch_tokens
     kept = {"last": 2, "best": 3, "average": max(2, training.averaged), "average_best": training.averaged + 2}[training.checkpoint]
+    left = {"last": 1, "best": 2, "average": training.averaged, "average_best": training.averaged + 1}[training.checkpoint]
+    looks = 1 + training.updates // training.evaluate_every
     return Trained(
         rule,
         where,
@@ -67,7 +71,8 @@ def of_training(rule: str, where: str, backbone: BackbonePlan, training: Trainin
         training.precision,
         training.device,
         training.loss != "plain",
-        min(kept, 1 + training.updates // training.evaluate_every),
+        min(kept, looks),
+        min(left, looks),
         times,
         training.adapter,
         training.sharded,

@@ -149,6 +149,12 @@ def _write(path: Path, content: dict[str, Any]) -> None:
 # which checkpoints
 
 
+STATE = "trainer_state.json"
+"""A checkpoint's file of the history, which the Trainer writes last."""
+OPTIMIZER = "optimizer.pt"
+"""A checkpoint's file of Adam's moments, twice as large as that of its weights."""
+
+
 def checkpoints_of(folder: Path) -> list[Path]:
     """The checkpoints in `folder`, oldest first."""
     return sorted(folder.glob("checkpoint-*"), key=update_of)
@@ -165,7 +171,7 @@ def last_complete_checkpoint(folder: Path) -> str | None:
     Raises `InputError` where a file cannot be read: what is behind it may be sound.
     """
     for path in reversed(checkpoints_of(folder)):
-        state = path / "trainer_state.json"  # which the Trainer writes last
+        state = path / STATE
         try:
             json.loads(state.read_text(encoding="utf-8"))
             return str(path)
@@ -235,6 +241,22 @@ def prune(folder: Path, history: list[dict], which: str, count: int, by: str = "
     wanted = {*chosen_updates(history, which, count, by), *(update_of(path) for path in paths[-2:])}
     for path in paths:
         if update_of(path) not in wanted:
+            shutil.rmtree(path)
+
+
+def settle(folder: Path, chosen: list[int]) -> None:
+    """Of a phase that has ended, remove all checkpoints but the last and the `chosen` ones, and the moments of these.
+
+    What is left writes the model again. No update follows: with more `updates` it would be another phase, which begins anew. From a chosen
+    checkpoint before the last one nothing can go on, so it counts as incomplete.
+    """
+    *before, last = checkpoints_of(folder)
+    (last / OPTIMIZER).unlink(missing_ok=True)
+    for path in before:
+        if update_of(path) in chosen:
+            for name in (STATE, OPTIMIZER):
+                (path / name).unlink(missing_ok=True)
+        else:
             shutil.rmtree(path)
 
 

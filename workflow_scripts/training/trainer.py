@@ -23,7 +23,7 @@ from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.models.products import quick_products
 from workflow_scripts.stage import Stopped, atomic, is_first_process, processes, read_json, to_disk
 from workflow_scripts.training.callbacks import Progress, Watch
-from workflow_scripts.training.checkpoints import average_weights, chosen_updates, last_complete_checkpoint
+from workflow_scripts.training.checkpoints import OPTIMIZER, average_weights, chosen_updates, last_complete_checkpoint, settle
 from workflow_scripts.training.dropout import quick_dropout
 from workflow_scripts.training.graphs import Recorded, recorder
 from workflow_scripts.training.mixed_precision import mixed_precision
@@ -33,8 +33,8 @@ from workflow_scripts.training.sharding import is_sharded, load_moments, load_we
 
 WEIGHTS = "model.safetensors"
 """The file of a checkpoint's weights."""
-OPTIMIZER, SCHEDULER = "optimizer.pt", "scheduler.pt"
-"""The Trainer's files of a checkpoint's moments and learning rate."""
+SCHEDULER = "scheduler.pt"
+"""The Trainer's file of a checkpoint's learning rate."""
 
 
 def fit(
@@ -85,6 +85,7 @@ def fit(
     if is_first_process():
         chosen = chosen_updates(trainer.state.log_history, settings.checkpoint, settings.averaged, watch.by)
         average_weights(network if handed_on is None else handed_on, [folder / f"checkpoint-{update}" / WEIGHTS for update in chosen])
+        settle(folder, chosen)
     return trainer.state.log_history
 
 
@@ -252,6 +253,8 @@ class PhaseTrainer(Trainer):
         if checkpoint is None or not is_sharded(self.model):
             super()._load_optimizer_and_scheduler(checkpoint)
             return
+        if not Path(checkpoint, OPTIMIZER).exists():
+            return  # of a phase that has ended
         moments, rates = (torch.load(Path(checkpoint, name), map_location="cpu", weights_only=True) for name in (OPTIMIZER, SCHEDULER))
         load_moments(self.optimizer, moments)
         self.lr_scheduler.load_state_dict(rates)
