@@ -6,6 +6,7 @@ from sacrebleu.significance import PairedTest
 
 from workflow_scripts import registry
 from workflow_scripts.errors import InputError
+from workflow_scripts.evidence import scores
 from workflow_scripts.evidence.metric import decimals, higher_is_better, metric
 from workflow_scripts.evidence.scores import Scores, metrics
 
@@ -72,6 +73,16 @@ def test_a_function_that_fails_says_file_line_and_hypothesis(made):
     assert str(error.value) == said
 
 
+def test_too_little_memory_ends_the_scores_so_that_they_are_tried_with_more(made, tmp_path):
+    def large(hypothesis):
+        raise MemoryError(hypothesis)
+
+    made(large)
+    (tmp_path / "lines").write_text("Open the file.\n")
+    with pytest.raises(MemoryError):
+        scores.main(tmp_path / "lines", tmp_path / "lines", tmp_path / "out", language="en", settings=Scores(metrics=["made"]))
+
+
 def test_what_a_metric_may_not_ask_for(made):
     with pytest.raises(InputError, match="metric 'made' asks for `source`; a metric can ask for hypothesis, reference, language"):
         made(lambda hypothesis, source: 1)
@@ -82,8 +93,8 @@ def test_it_is_tested_as_ours_are(made):
     scorer = made(lambda hypothesis, reference: float(hypothesis == reference))
     lines, better = ["a", "b", "c", "d"] * 20, ["a", "b", "x", "y"] * 20
     systems = [("worse", ["z"] * 80), ("better", better)]
-    _, scores = PairedTest(systems, {"made": scorer}, [lines], test_type="bs", n_samples=100)()
-    (_, results) = next((name, found) for name, found in scores.items() if name != "System")
+    _, results = PairedTest(systems, {"made": scorer}, [lines], test_type="bs", n_samples=100)()
+    (_, results) = next((name, found) for name, found in results.items() if name != "System")
     assert results[0].score == 0 and results[1].score == pytest.approx(0.5) and results[1].p_value < 0.05
 
 
