@@ -51,10 +51,10 @@ def elsewhere(tmp_path, monkeypatch):
 
 
 def test_a_sample_is_added_and_put_in_the_place_of_an_older_one(elsewhere):
-    for about in ("What was asked.", "What was asked better."):
-        samples.add(PACKS[0], "one", about)
+    for name, about in (("one", "What was asked."), ("two", "More."), ("one", "What was asked better.")):
+        samples.add(PACKS[0], name, about)
     said = (elsewhere / "README.md").read_text(encoding="utf-8")
-    assert re.findall(r"^## (.*)$", said, flags=re.M) == ["one"] and "asked better." in said and "asked.\n" not in said
+    assert re.findall(r"^## (.*)$", said, flags=re.M) == ["one", "two"] and "asked better." in said and "asked.\n" not in said
     assert (elsewhere / "one.zip").read_bytes() == PACKS[0].read_bytes()
 
 

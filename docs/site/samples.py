@@ -61,8 +61,9 @@ def add(pack: Path, name: str, about: str) -> None:
     SAMPLES.mkdir(exist_ok=True)
     if pack.resolve() != (SAMPLES / f"{name}.zip").resolve():
         shutil.copyfile(pack, SAMPLES / f"{name}.zip")
-    text = re.sub(rf"\n## {name}\n.*?(?=\n## |\Z)", "", LIST.read_text(encoding="utf-8"), flags=re.DOTALL)
-    LIST.write_text(f"{text.rstrip()}\n\n{part(SAMPLES / f'{name}.zip', about)}", encoding="utf-8")
+    text, new = LIST.read_text(encoding="utf-8"), part(SAMPLES / f"{name}.zip", about)
+    older = re.search(rf"(?<=\n\n)## {name}\n.*?(?=\n## |\Z)", text, flags=re.DOTALL)
+    LIST.write_text(f"{text[: older.start()]}{new}{text[older.end() :]}" if older else f"{text.rstrip()}\n\n{new}", encoding="utf-8")
     print(f"{SAMPLES / name}.zip: {size / 1e6:.1f} MB, with its part of {LIST}")
 
 
