@@ -260,7 +260,7 @@ def time_left(run: Run, now: float, until: Callable[[Job], bool] = lambda job: T
     last, clock = 0.0, 0.0
     free, free_gpus = run.cores, run.gpus
 
-    def is_ready(key: Key) -> None:
+    def queue(key: Key) -> None:
         job = open_jobs[key]
         heapq.heappush(ready[min(job.cores, run.cores), job.gpus], (-job.priority, places[key], key))
 
@@ -274,7 +274,7 @@ def time_left(run: Run, now: float, until: Callable[[Job], bool] = lambda job: T
         for maker in waits[key]:
             waited_for[maker].append(key)
         if not waits[key]:
-            is_ready(key)
+            queue(key)
     while True:
         while fitting := [
             (jobs[0], needs)
@@ -296,7 +296,7 @@ def time_left(run: Run, now: float, until: Callable[[Job], bool] = lambda job: T
         for key in waited_for[ended]:
             waits[key].discard(ended)
             if not waits[key]:
-                is_ready(key)
+                queue(key)
 
 
 def _maker(made_by: dict[str, Key], name: str) -> Key | None:
