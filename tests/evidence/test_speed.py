@@ -67,6 +67,27 @@ def test_documents_are_read_as_such(tmp_path, monkeypatch):
     assert ends == [2, 1]
 
 
+def writing(text, **about):
+    """A `translator` that writes the same for each line, and says this of it."""
+
+    def translate(lines, *_):
+        return [[Hypothesis(-1.0, text)]] * len(lines)
+
+    translate.about = about
+    return lambda *given: contextlib.nullcontext(translate)
+
+
+def test_a_way_that_leaves_sentences_to_another_is_not_timed(tmp_path, monkeypatch, capsys):
+    source = tmp_path / "source.de"
+    source.write_text("Öffnen Sie die Datei.\n", "utf-8")
+    monkeypatch.setattr(speed, "translator", writing("x", by_generate=1))
+    wanted = {"languages": ("de", "en"), "settings": Speed(repeats=1, beams=[1], device="cpu")}
+    speed.main(tmp_path / "speed.json", (small_model(tmp_path),), source, source, arms=("finetune",), **wanted)
+    assert (
+        read_json(tmp_path / "speed.json")["rows"] == [] and "leaves sentences to generate, so it is not timed" in capsys.readouterr().out
+    )
+
+
 def test_a_metric_that_cannot_be_made_leaves_the_time_and_the_other(tmp_path, monkeypatch):
     def fails(tokenize, lowercase):
         if tokenize == "flores200":
@@ -77,9 +98,7 @@ def test_a_metric_that_cannot_be_made_leaves_the_time_and_the_other(tmp_path, mo
     source, target = tmp_path / "source.de", tmp_path / "target.th"
     source.write_text("Öffnen Sie die Datei.\n", "utf-8")
     target.write_text("เปิดไฟล์\n", "utf-8")
-    monkeypatch.setattr(
-        speed, "translator", lambda *given: contextlib.nullcontext(lambda lines, *_: [[Hypothesis(-1.0, "เปิด")]] * len(lines))
-    )
+    monkeypatch.setattr(speed, "translator", writing("เปิด"))
     given = {"arms": ("finetune",), "languages": ("de", "th"), "settings": Speed(repeats=1, beams=[1], device="cpu")}
     found = {}
     for tokenize in ("", "char"):

@@ -94,6 +94,9 @@ def main(
             with translator(model, codec, threads, way.settings) as translate:
                 # what is compiled or allocated at first does not count; a decoder's copy is checked by the longest line
                 translate([*lines[:2], max(lines, key=len)], languages, 1)
+                if translate.about.get("by_generate"):
+                    print(f"note: {arm}: {way.name} leaves sentences to generate, so it is not timed", flush=True)
+                    continue
                 for batched in (False, True):
                     portions = [lines] if batched else [[line] for line in lines]
                     written, taken = timed(translate, portions, languages, settings.repeats)
