@@ -365,6 +365,20 @@ def in_one_line(error: BaseException) -> str:
     return f"{type(error).__name__}: {first_line(error)[:200]}"
 
 
+@contextlib.contextmanager
+def noted(failed: dict[str, str], name: str) -> Iterator[None]:
+    """Note an error in the block under its `name` instead of raising it, so that it does not prevent what comes after.
+
+    Too little memory is raised: Snakemake tries again with more.
+    """
+    try:
+        yield
+    except MemoryError:
+        raise
+    except Exception as error:
+        failed[name] = in_one_line(error)
+
+
 def checksum(path: Path | str) -> str:
     """SHA-256 of a file's content, in hexadecimal. Raises `InputError` if there is no such file, or it cannot be read."""
     try:

@@ -20,7 +20,7 @@ from workflow_scripts import registry
 from workflow_scripts.entry_names import Named
 from workflow_scripts.evidence.metric import register_metric
 from workflow_scripts.number_types import Positive
-from workflow_scripts.stage import InputError, in_one_line, run, write_json
+from workflow_scripts.stage import InputError, in_one_line, noted, run, write_json
 from workflow_scripts.storage import refused_file
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.languages import language
@@ -74,14 +74,9 @@ def main(
     except InputError as error:
         wanted, failed = {}, dict.fromkeys(wanted, str(error))
     for name, make in wanted.items():
-        try:
+        with noted(failed, name):
             metric = make()
             value = metric.corpus_score(hypothesis, [reference])
-        except MemoryError:
-            raise  # Snakemake tries again with more memory
-        except Exception as error:  # an error in one metric must not prevent the others
-            failed[name] = in_one_line(error)
-        else:
             result[name] = {"value": value.score, "signature": str(metric.get_signature())}
     for name, reason in failed.items():
         print(f"{name} was not measured: {reason}", file=sys.stderr)

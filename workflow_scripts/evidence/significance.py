@@ -22,7 +22,7 @@ from sacrebleu.significance import estimate_ci
 from workflow_scripts.evidence.counted import finite
 from workflow_scripts.evidence.metric import higher_is_better
 from workflow_scripts.evidence.scores import Scores, metrics, parallel_lines
-from workflow_scripts.stage import InputError, in_one_line, read_json, run, write_json
+from workflow_scripts.stage import InputError, noted, read_json, run, write_json
 
 COVERS = {
     "seed": "the choice of test sentences, not of training seeds",
@@ -66,20 +66,15 @@ def per_seed(
     hypotheses, reference, failed = readable(dict(zip(names, systems, strict=True)), references)
     rows: dict[str, dict] = {name: {} for name in names}
     for name, make in metrics(language, settings).items() if names[0] in hypotheses else ():
-        try:
+        with noted(failed, name):
             metric = make()
             statistics = {(arm, seed): sentence_statistics(metric, lines, reference) for arm, lines in hypotheses.items()}
             found = against_the_first(statistics, metric, settings, seed)
-        except MemoryError:
-            raise  # Snakemake tries again with more memory
-        except Exception as error:  # an error in one metric must not prevent the others
-            failed[name] = in_one_line(error)
-            continue
-        signature = metric.get_signature()
-        signature.update("seed", str(seed))
-        signature.update("bs" if settings.test == "bootstrap" else "ar", settings.samples)
-        for (arm, _), numbers in found.items():
-            rows[arm][name] = {**numbers, "signature": str(signature)}
+            signature = metric.get_signature()
+            signature.update("seed", str(seed))
+            signature.update("bs" if settings.test == "bootstrap" else "ar", settings.samples)
+            for (arm, _), numbers in found.items():
+                rows[arm][name] = {**numbers, "signature": str(signature)}
     write_json(output, {"baseline": names[0], "systems": rows, "failed": failed, "settings": asdict(settings), "covers": COVERS["seed"]})
 
 
@@ -105,14 +100,10 @@ def over_seeds(
     differences = {}
     reasons = {f"{name} seed {seed}": reason for (name, seed), reason in failed.items()}
     for name, make in metrics(language, settings).items() if hypotheses else ():
-        try:
+        with noted(reasons, name):
             metric = make()
             statistics = {key: sentence_statistics(metric, lines, reference) for key, lines in hypotheses.items()}
             differences[name] = compare(statistics, score_of(metric), pairs, settings, seeds[0])
-        except MemoryError:
-            raise  # as above
-        except Exception as error:  # as above
-            reasons[name] = in_one_line(error)
     segments = {key: found for key, path in zip(keys, comet, strict=True) if (found := _segments(path)) is not None} if comet else {}
     if segments:
         of_corpus = lambda sums: float(sums[0] / sums[1])  # noqa: E731

@@ -23,7 +23,7 @@ from workflow_scripts.evidence.scores import metrics as metrics_of
 from workflow_scripts.models.decoding import Decoding, Translate, generator_of, translator
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.number_types import Natural, Positive
-from workflow_scripts.stage import InputError, in_one_line, run, write_json
+from workflow_scripts.stage import InputError, noted, run, write_json
 from workflow_scripts.text.files import read_lines
 
 METRICS = ("BLEU", "chrF")
@@ -137,13 +137,10 @@ def measured(code: str, settings: Scores) -> tuple[dict[str, Any], dict[str, str
     measures: dict[str, Any] = {}
     failed: dict[str, str] = {}
     for name, make in metrics_of(code, settings).items():
-        try:
+        with noted(failed, name):  # without one metric there are still the others, and the time
             measures[name] = make()
-        except MemoryError:
-            raise  # Snakemake tries again with more memory
-        except Exception as error:  # without one metric there are still the others, and the time
-            failed[name] = in_one_line(error)
-            print(f"{name} was not measured: {failed[name]}", file=sys.stderr)
+    for name, reason in failed.items():
+        print(f"{name} was not measured: {reason}", file=sys.stderr)
     return measures, failed
 
 

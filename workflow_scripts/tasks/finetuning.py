@@ -101,8 +101,8 @@ def finetune_head(
     """Finetune for a task on the tables `train`, with looks at `dev`; write the model, its learning curve and a report.
 
     `block` names the settings of the head in `settings`. Checkpoints also depend on further files, `text`, and on what else is named in
-    `also`. A `choice` that was made in a grid goes over the settings. Under torchrun the processes share the
-    work of each update. Raises as `training.restore` does.
+    `also`. A `choice` that was made in a grid goes over the settings. Under torchrun the processes share the work of each update. Raises as
+    `training.restore` does.
     """
     from workflow_scripts.training.callbacks import Diverged
 

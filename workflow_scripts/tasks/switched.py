@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import lru_cache
 from pathlib import Path
 
 from workflow_scripts.noise.candidates import Lookup, Lookups, load_lookups
@@ -24,7 +25,8 @@ def switching(
     texts, code = [text for example in examples for text in example.texts], settings.language
     counts = Counter(fold(word, code) for word in given_words(texts).strings()) if unit == "word" else count_words(texts, code)
     lookup = load_lookups(lexicons, code, into, counts, noise.frequency_bin)
-    return lambda epoch: switched_examples(examples, lookup, noise.noise, seed, epoch, unit)
+    # of the first epoch the words are counted before its turn comes
+    return lru_cache(1)(lambda epoch: switched_examples(examples, lookup, noise.noise, seed, epoch, unit))
 
 
 def switched_examples(

@@ -55,7 +55,7 @@ def number_text(label: str, at: str, header: str = "") -> str:
     if (number := _number(label)) is not None:
         return repr(number + 0.0).removesuffix(".0")  # + 0.0 makes −0 zero
     point = "write decimals with a point" if _number(label.replace(",", ".")) is not None else "correct it or delete the line"
-    name = f"translate it with `label_names: {json.dumps({label[:60]: 'NUMBER'}, ensure_ascii=False)}`"
+    name = f"translate it with {renamed([label], 'NUMBER')}"
     raise InputError(f"{at}: the label {label[:60]!r} is no number; {header}{point}, {name}, or list all `labels`, if they are no numbers")
 
 
