@@ -33,7 +33,7 @@ from workflow_scripts.models.networks import (
     save_model,
 )
 from workflow_scripts.models.recognition import family_of, longest_row
-from workflow_scripts.models.structure import matrices_of, place_of_layers
+from workflow_scripts.models.structure import attention_window, matrices_of, place_of_layers
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.heads import Reader
@@ -217,3 +217,19 @@ def test_models_that_write_are_no_encoders(tmp_path):
             assert family_of(tmp_path).name != "encoder"
         except InputError as error:
             assert "none that Crossgap knows" in str(error)
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "window"),
+    [
+        ("gemma3_text", {"num_hidden_layers": 2, "layer_types": ["sliding_attention", "full_attention"], "sliding_window": 64}, 64),
+        ("gemma3_text", {"num_hidden_layers": 1, "layer_types": ["full_attention"], "sliding_window": 64}, None),
+        ("mistral", {"sliding_window": 64}, 64),
+        ("mistral", {"sliding_window": None}, None),
+        ("qwen2", {"use_sliding_window": False, "sliding_window": 64}, None),
+        ("modernbert", {"local_attention": 128}, 64),
+        ("bert", {}, None),
+    ],
+)
+def test_the_window_of_the_attention_is_read_from_the_configuration(kind, settings, window):
+    assert attention_window(CONFIG_MAPPING[kind](**settings)) == window

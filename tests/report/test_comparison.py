@@ -46,7 +46,7 @@ def test_several_seeds_show_spread_each_seed_and_students_interval(tmp_path):
     assert re.search(r"csr − finetune BLEU \+1\.25 \+0\.75 to \+1\.75 −1\.23 to \+3\.73", text)
 
 
-def test_texts_that_were_cut_or_not_known_in_decoding_are_told(tmp_path):
+def test_texts_that_were_cut_or_not_known_or_left_to_generate_in_decoding_are_named(tmp_path):
     root = results(tmp_path / "results")
     for arm in ARMS:
         put(
@@ -56,6 +56,7 @@ def test_texts_that_were_cut_or_not_known_in_decoding_are_told(tmp_path):
                 "longest": 510,
                 "too_long": [7, 19] if arm == "csr" else [],
                 "unknown": {"de": {"share": 0.031 if arm == "csr" else 0.002, "word": "Größe"}},
+                "by_generate": 12 if arm == "csr" else 0,
             },
         )
     html, _ = report(root, tmp_path)
@@ -64,6 +65,7 @@ def test_texts_that_were_cut_or_not_known_in_decoding_are_told(tmp_path):
     )
     assert said in plain(html)
     assert "The vocabulary lacks a part of the text. 3.1% of the pieces of the German text of pages, as in 'Größe' (csr)." in plain(html)
+    assert "Decoded by generate, as CTranslate2 is not right for them. 12 of 1,200 texts of pages (csr)." in plain(html)
 
 
 @pytest.mark.parametrize("seeds", [(1,), (1, 2)])

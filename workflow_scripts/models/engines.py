@@ -22,6 +22,7 @@ from workflow_scripts.models.decoding import Decoding, Translate, longest_source
 from workflow_scripts.models.engine import load_to_decode, register_engine
 from workflow_scripts.models.recognition import UNLIMITED
 from workflow_scripts.models.search import Hypothesis, beam_search
+from workflow_scripts.models.structure import attention_window
 from workflow_scripts.models.templates import Templates
 from workflow_scripts.models.tokenisation import Codec, ids_needed
 from workflow_scripts.stage import InputError, in_one_line
@@ -63,7 +64,7 @@ def with_ctranslate2(model: Path, codec: Codec, threads: int, settings: Decoding
     if pick_device(settings.device).type == "cuda" and (reason := why_not_on_gpu()):
         raise InputError(reason)
     config = AutoConfig.from_pretrained(model)
-    window, answer, about = window_of(config), longest_text(config, settings), {"by_generate": 0}
+    window, answer, about = attention_window(config) or UNLIMITED, longest_text(config, settings), {"by_generate": 0}
     opened: Opened | None = None
     slow: Write | None = None
     with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
@@ -91,15 +92,6 @@ def with_ctranslate2(model: Path, codec: Codec, threads: int, settings: Decoding
             return [found[place] for place in range(len(rows))]
 
         yield Translate(codec, longest_source(codec, config, settings), write, about)
-
-
-def window_of(config: Any) -> int:
-    """How many pieces a place sees at most in those layers of a decoder that see the fewest."""
-    own = config.get_text_config()
-    window = getattr(own, "sliding_window", None)
-    if not window or getattr(own, "use_sliding_window", None) is False:
-        return UNLIMITED
-    return window if "sliding_attention" in (getattr(own, "layer_types", None) or ["sliding_attention"]) else UNLIMITED
 
 
 class Opened(NamedTuple):

@@ -36,6 +36,7 @@ from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 from workflow_scripts.models.networks import last_states, output_layer
 from workflow_scripts.models.recognition import family_of, longest_row, reserved_in
 from workflow_scripts.models.sga import BLOCK, FILE, SGA
+from workflow_scripts.models.structure import attention_window
 from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.stage import InputError
 
@@ -229,7 +230,7 @@ class Generator(nn.Module):
 
     def _by_kind_of_layer(self, seen: torch.Tensor) -> torch.Tensor | dict[str, torch.Tensor]:
         """The mask (rows × 1 × positions × keys), or one for each kind of layer: one with a window sees near text, and all prefixes."""
-        if not (window := sliding_window(self.config)):
+        if not (window := attention_window(self.config)):
             return seen
         positions, keys = seen.shape[2:]
         places = torch.arange(positions, device=seen.device)
@@ -281,11 +282,6 @@ def check_encoder(config: Any, codec: Codec, settings: SGA, where: str) -> None:
         )
 
 
-def sliding_window(config: Any) -> int:
-    """How many pieces away layers with a sliding window see (ModernBERT); 0 where all layers see the whole row."""
-    return config.sliding_window if "sliding_attention" in (getattr(config, "layer_types", None) or ()) else 0
-
-
 def check_reading(model: Generator, where: str) -> None:
     """Raise `InputError` for an encoder that does not read prompts, in some layer or at all, or that is another one without them.
 
@@ -316,7 +312,7 @@ def _without_prompts_is_plain(model: Generator) -> bool:
     """Whether a generator without prompts has the states of its encoder, in a row beyond a window and in one with padding."""
     pad = model.config.pad_token_id or 0
     pieces = cycle(piece for piece in range(model.config.vocab_size) if piece != pad)
-    ids = torch.tensor([[*islice(pieces, sliding_window(model.config) + 8)]] * 2, device=model.device)
+    ids = torch.tensor([[*islice(pieces, (attention_window(model.config) or 0) + 8)]] * 2, device=model.device)
     ids[1, 4:] = pad
     mask = (ids != pad).long()
     plain = model.encoder.base_model(input_ids=ids, attention_mask=mask).last_hidden_state

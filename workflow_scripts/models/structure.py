@@ -8,6 +8,7 @@ OPT or Phi. Names differ between them; what is looked for is the same in all:
   are one matrix (ModernBERT's `Wqkv`), and both halves of a gated feed-forward part (its `Wi`), are taken apart. Where they take turns from
   head to head (`query_key_value`), they are not;
 - the settings of dropout: of attention, of a head, and of all else;
+- how far the layers with a sliding window see;
 - positions that no piece can have, where padding takes the first ones.
 """
 
@@ -33,6 +34,15 @@ def dropouts_in(config: Any) -> Dropouts:
     head = tuple(name for name in names if name.startswith(("class", "cls", "pooler", "seq", "qa", "summary")))
     attention = tuple(name for name in names if name not in head and name.startswith("att"))
     return Dropouts(tuple(name for name in names if name not in (*head, *attention)), attention, head)
+
+
+def attention_window(config: Any) -> int | None:
+    """How many pieces away a layer with a sliding window sees; None where all layers see the whole row."""
+    own = config.get_text_config()
+    window: int | None = getattr(own, "sliding_window", None)
+    if not window or getattr(own, "use_sliding_window", None) is False:
+        return None
+    return window if "sliding_attention" in (getattr(own, "layer_types", None) or ["sliding_attention"]) else None
 
 
 def place_of_layers(network: Any) -> str:

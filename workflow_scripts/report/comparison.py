@@ -40,6 +40,7 @@ def scores(study: Study) -> dict[str, Any]:
         "failures": failures(study),
         "cut": cut_sources(study),
         "unread": unread_sources(study),
+        "by_generate": by_generate(study),
         "headline": headline(study, rows, over_seeds, study.testsets, headline_metrics(study, rows)),
         "differences": paired_differences(study, rows, over_seeds, study.testsets[0], study.leading),
         "untrained": False,
@@ -144,6 +145,15 @@ def unread_sources(study: Study) -> list[str]:
             if unknown["share"] >= NOTED:
                 what = f"{unknown['share']:.1%} of the pieces of the {language(code).name} text of {testset}, as in {unknown['word']!r}"
                 found.setdefault(what, []).append(arm)
+    return [f"{what} ({', '.join(arms)})." for what, arms in found.items()]
+
+
+def by_generate(study: Study) -> list[str]:
+    """Sentences on test sets of which the engine left texts to `generate`, since it is not right for them."""
+    found: dict[str, list[str]] = {}
+    for testset, arm, report in decodings(study):
+        if left := report.get("by_generate"):
+            found.setdefault(f"{left:,} of {report['sentences']:,} texts of {testset}", []).append(arm)
     return [f"{what} ({', '.join(arms)})." for what, arms in found.items()]
 
 

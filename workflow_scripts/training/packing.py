@@ -16,6 +16,7 @@ from torch import Tensor
 
 from workflow_scripts.models.batches import Row, decoder_reads
 from workflow_scripts.models.recognition import family_of
+from workflow_scripts.models.structure import attention_window
 from workflow_scripts.stage import InputError
 from workflow_scripts.training.mixed_precision import with_forward
 from workflow_scripts.training.ragged import lengths_of
@@ -181,7 +182,7 @@ def check_packs(network: Any, longest: int) -> None:
     family = family_of(network.config)
     if not family.restarts:
         raise InputError(f"training.packed: it is not known how {family.label} counts positions anew in a row; leave it out")
-    if (window := getattr(network.config, "sliding_window", None)) and window < longest:
+    if (window := attention_window(network.config)) and window < longest:
         raise InputError(f"training.packed: {type(network).__name__} sees {window} pieces back, and max_length is {longest}; lower it")
     if (family.causal or family.by_structure) and not sentences_are_apart(network):
         raise InputError(f"training.packed: {type(network).__name__} lets a sentence see others in its row; leave it out")
