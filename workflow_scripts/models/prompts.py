@@ -6,8 +6,9 @@ A pretrained masked language model is run three times, by *units* that share all
 1. **Semantic encoding** (4.2, equations 1 and 2). The source runs through the model with the encoding prompt. The output of each layer is
    projected by W_K and W_V, which all layers share, into more keys and values of that layer: the semantic guide.
 2. **Alignment** (4.3, equations 3 and 4). A row of `<mask>` runs through the model with the guide and the alignment prompt, and all pieces
-   of the target come out at once. What is written for a translation is an alignment of CTC (`ctc`); for other texts, a row of the
-   length that was predicted, of which the most doubtful pieces are masked and guessed again (mask-predict, Ghazvininejad et al. 2019).
+   of the target come out at once. With `reads: source` the row has the source's pieces instead. What is written for a translation is an
+   alignment of CTC (`ctc`); for other texts, a row of the length that was predicted, of which the most doubtful pieces are masked and
+   guessed again (mask-predict, Ghazvininejad et al. 2019).
 3. **Denoising** (4.4, equations 5 and 6). What came out runs through the model with the guide and the denoising prompt, again and again
    until nothing changes. It always writes CTC's alignments.
 
@@ -186,7 +187,10 @@ class Generator(nn.Module):
         return torch.einsum("rp,rpw->rw", weights, states)
 
     def align(self, guide: Guide, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
-        """States before the output layer of a row of `<mask>`, some of which may be filled in; equations 3 and 4."""
+        """States before the output layer of what alignment reads; equations 3 and 4.
+
+        That is `<mask>` at every position, some of which may be filled in, or with `reads: source` the source's pieces.
+        """
         return last_states(self.encoder, **self._inputs(ids, mask, self.prefix("alignment", len(ids)), guide))
 
     def denoise(self, guide: Guide, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
@@ -260,7 +264,7 @@ def check_encoder(config: Any, codec: Codec, settings: SGA, where: str) -> None:
     """Raise `InputError` for a model of which no generator can be made by these settings; `where` names it in the message.
 
     That is one with a decoder, without attention, without `<mask>` or without the blank, and one with fewer positions than prompts have
-    keys. Prompts take up no positions; but no text has as many keys, and such a length is a slip.
+    keys. Prompts take up no positions. A prompt longer than the model's rows is taken for a slip of the pen.
     """
     if codec.form.writes:
         has = "is a decoder" if codec.form.causal else "has a decoder"

@@ -9,8 +9,8 @@ only; `drafts` says how many are learnt from. Two kinds of noise are known:
 ``paper``
     positions are deleted, or repeated
 ``released``
-    what the published code does: every blank gives way to the second best piece; then 40 % of the noisy positions become the blank, 30 % a
-    random piece, and 30 % another piece of the row
+    what the published code does: every blank gives way to the second best piece, in decoding as well. In training, 40 % of the noisy
+    positions then become the blank, 30 % a random piece, and 30 % another piece of the row
 """
 
 from collections.abc import Sequence
@@ -124,7 +124,7 @@ def positions_to_guess(lengths: torch.Tensor, random: torch.Generator | None = N
 
 
 def draft_kind(model: Generator) -> DraftKind:
-    """What the denoiser reads at a position of an alignment."""
+    """What the denoiser reads at a position of an alignment, in training and in decoding."""
     return "no blank" if model.settings.noise == "released" else "best"
 
 

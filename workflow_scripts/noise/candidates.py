@@ -131,7 +131,7 @@ def draw_language(numbers: np.ndarray, before: np.ndarray, seed: int, stream: in
     """The row numbers of words in the language that is drawn for their sentence; `numbers` has those in all languages (languages × words).
 
     For a sentence, both sides of a round draw the same language. `before` has the number of words before each sentence, and in all;
-    `seed`, `stream` and `first` (number of the first sentence) key the random choice as in `spans.choose_words`.
+    `seed`, `stream` and `first` (number of the first sentence) key the random choice as in `span_noise.choose_words`.
     """
     if len(numbers) == 1:
         return numbers[0]

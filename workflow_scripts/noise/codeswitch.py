@@ -82,7 +82,7 @@ def main(
         output: Folder to write.
         languages: Codes of the two languages.
         kind: Which noise.
-        lexicon_ab: Lexicon from the first language into the second; for noises that need one, as all of ours do.
+        lexicon_ab: Lexicon from the first language into the second; for noises that need one.
         lexicon_ba: Lexicon from the second language into the first.
         model: For a noise of pieces: the backbone whose pieces are replaced. The rows then hold pieces separated by blanks; those
             of the other kinds hold text.
@@ -230,7 +230,7 @@ def show(
 
 def _check_lexicons(entry: Entry, lexicons: list[Path] | tuple[Path, ...], wanted: int) -> None:
     if entry.lexicon and len(lexicons) != wanted:
-        raise InputError(f"the noise {entry.name} needs {wanted} lexicon(s), one for each direction, got {len(lexicons)}")
+        raise InputError(f"the noise {entry.name} needs {wanted} lexicon(s), one for each language to switch into, got {len(lexicons)}")
     if lexicons and not entry.lexicon:
         raise InputError(f"the noise {entry.name} needs no lexicon, got {lexicons[0]}")
 

@@ -1,7 +1,18 @@
-"""switching: what noise makes of sentences, and our own noises: ``codeswitch``, and two controls that hit the same words of the same
-sentences, ``mask`` and ``random``. The module `released` has the noise of the authors' published code, for comparison.
+"""switching: what noise makes of sentences, and our own noises.
 
-Which words are hit depends only on the settings, the seed, the stream and the number of the sentence (`span_noise`).
+``codeswitch``
+    words are replaced with their translations
+``mask``, ``random``
+    controls that hit the same words of the same sentences: masks or wrong translations replace them
+``plain_text``
+    a control without a lexicon: text is read as it stands
+``switched_text``
+    the text of ``codeswitch``, read as it stands instead of restored
+``released``
+    the noise of the authors' published code, for comparison (module `released`)
+
+Which words are hit depends only on the settings, the seed, the stream and the number of the sentence (`span_noise`). So kinds that use a
+lexicon and replace words hit the same ones.
 """
 
 import itertools
@@ -63,7 +74,8 @@ def switch_lines(
 ) -> tuple[list[str], Counter[str]]:
     """Noise sentences, some thousands at a time.
 
-    Which words are hit depends only on the settings, `seed`, `stream` and the number of the sentence, so that all kinds hit the same words.
+    Which words are hit depends only on the settings, `seed`, `stream` and the number of the sentence, so that kinds that use a lexicon hit
+    the same words.
 
     Args:
         lines: The sentences.

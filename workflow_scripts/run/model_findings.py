@@ -83,7 +83,8 @@ def _ready_made(backbone: BackbonePlan, folder: Path) -> Finding:
     text = {code: path if path == "task" else resource(path) for code, path in block.small.text.items()}
     about = f"{backbone.where}.small.ready"
     if not (folder / "ready.json").is_file():
-        said = f"{folder / 'ready.json'}: no such file; give a folder that `training.ready` has written, or leave `ready` out"
+        maker = "python -m workflow_scripts.training.ready"
+        said = f"{folder / 'ready.json'}: no such file; give a folder that `{maker}` has written, or leave `ready` out"
         return Finding("WRONG", about, said)
     family = block.family or DEFAULT_FAMILY
     objective = objective_for(block.objective, registry.entry("family", family))

@@ -18,7 +18,7 @@ from workflow_scripts.evidence.trivial import Kind
 P = TypeVar("P")
 """The plan of an experiment (`plan.Plan`)."""
 Parts = dict[str, tuple[str, str]]
-"""The parts of an experiment's section in the report, in order: anchor (and template), title, and who reads it (`shown.READERS`)."""
+"""The parts of an experiment's section in the report, in order: anchor (and template), title, who reads it (`section_parts.READERS`)."""
 
 
 class MoreText(NamedTuple):

@@ -74,7 +74,7 @@ class Translation(Experiment):
     word_accuracy: WordAccuracy = field(default_factory=WordAccuracy)
     """Word accuracy by frequency in the training text."""
     representation: Representation = field(default_factory=Representation)
-    """Distances between languages in the encoder's states."""
+    """Distances between the two languages in every layer of encoder and decoder (Eq. 4 of Zan et al.)."""
     sga: SGA = field(default_factory=SGA)
     """For arms with a non-autoregressive `generator`: prompts, alignment and denoising."""
 
@@ -157,14 +157,14 @@ def learnt_sources(plan: TranslationPlan) -> list[str]:
 
 
 def more_sources(plan: TranslationPlan) -> list[tuple[str, str]]:
-    """Each corpus that is learnt together with the experiment's has its source language beside it."""
+    """Each corpus of `together_with`, and the language that is translated from in it."""
     corpora = plan.config.corpora
     known = {corpus: corpora[corpus].languages for corpus in plan.settings.together_with if corpus in corpora}
     return [(corpus, code) for corpus, pair in known.items() for code in pair if code != plan.settings.target]
 
 
 def more_text(plan: TranslationPlan, phase: Phase | None = None) -> list[MoreText]:
-    """All task phases also learn from the training text of the corpora that are learnt together with the experiment's."""
+    """The training text of the corpora of `together_with`, which every task phase also learns from."""
     config, target = plan.config, plan.settings.target
     return [
         MoreText(paths.corpus_text(config, corpus, "train", code), paths.corpus_text(config, corpus, "train", target), (code, target))

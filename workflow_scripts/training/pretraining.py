@@ -183,7 +183,7 @@ def translation(block: Pretraining, train_text: Text, dev_text: Text, seed: int,
     keys=("veco", "masking", "temperature"),
     block="veco",
     problems=veco_problems,
-    source="Luo et al. 2021, section 3",
+    source="Luo et al. 2021, section 2.2",
 )
 def veco(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder: Path) -> Material:
     """Rows of two segments (masked pieces, the pieces to guess), masked anew in each epoch, and the losses of VECO on them."""

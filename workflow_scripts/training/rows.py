@@ -94,7 +94,7 @@ class SwitchedText(Rounds):
         self.rows, self.too_long = len(self._lines), [found.about]
 
     def epoch(self, number: int) -> Rows:
-        """The rows of an epoch; their words are chosen as those of the source's side in a round of code-switched text."""
+        """The rows of an epoch. Their words are chosen as those of the corpus's first side are in the round of this number."""
         from workflow_scripts.noise.switching import switch_lines
 
         switched, _ = switch_lines(self._lines, self._lookup, seed=self._seed, stream=2 * number, noise=self._noise)
