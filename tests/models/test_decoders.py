@@ -215,7 +215,9 @@ def test_a_decoder_is_asked_as_it_is_with_examples_of_the_training_text(text, tm
     shown = {}
     for seed in (1, 1, 2):
         finetune(text, start, tmp_path, Training(bleu_sentences=4), shots=2, seed=seed)
-        examples = load_codec(tmp_path / "model").templates.examples
+        templates = load_codec(tmp_path / "model").templates
+        examples = templates.examples
+        assert templates.examples_in == ["de", "en"]
         assert shown.setdefault(seed, examples) == examples and all(pair in zip(*pairs, strict=True) for pair in examples)
     assert shown[1] != shown[2] and len(shown[1]) == 2
     report = read_json(tmp_path / "training.json")

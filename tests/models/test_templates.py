@@ -66,6 +66,12 @@ def test_examples_stand_before_the_source(codec):
     codec.templates = Templates(examples=[("Ja.", "Yes."), ("Nein.", "No.")])
     text = codec.tokenizer.decode(codec.asked(codec.pieces(codec.behind_blank(["Gut."]), 100), ("de", "en"))[0], skip_special_tokens=True)
     assert text == "German: Ja.\nEnglish: Yes.\n\nGerman: Nein.\nEnglish: No.\n\nGerman: Gut.\nEnglish:"
+    # in the languages that they are in, whatever those of the source
+    codec.templates = replace(codec.templates, examples_in=["en", "en"])
+    text = codec.tokenizer.decode(codec.frame(("de", "de")).prompt([]), skip_special_tokens=True)
+    assert text == "English: Ja.\nEnglish: Yes.\n\nEnglish: Nein.\nEnglish: No.\n\nGerman:\nGerman:"
+    with pytest.raises(InputError, match=r"examples_in: \['en'\] are not two languages"):
+        Templates(examples_in=["en"])
     # sentences that are restored have none
     restored = codec.tokenizer.decode(codec.frame(("de", "de"), "restore").prompt([]), skip_special_tokens=True)
     assert restored == "Mixed German:\nGerman:"

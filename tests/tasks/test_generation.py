@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from configurations import with_recipes, with_value
+from configurations import job, with_recipes, with_value
 from tiny_models import manual_pairs, small_model
 from transformers import MBartForConditionalGeneration
 
@@ -12,7 +12,7 @@ from workflow_scripts.models.decoding import Decoding
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.run import arms, bridges
 from workflow_scripts.run.config import load
-from workflow_scripts.run.jobs import Job
+from workflow_scripts.run.jobs import Job, templates_of
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.generation import decode, sides, training_text
 from workflow_scripts.tasks.plan import Plans
@@ -91,6 +91,19 @@ def test_each_test_set_has_its_own_languages():
     assert (
         settings.scores.metrics == ["BLEU", "ROUGE-L", "METEOR"] and settings.scores.lowercase and settings.training.dev_metric == "ROUGE-L"
     )
+
+
+@pytest.mark.parametrize(("task", "answer"), [("questions", "Question"), ("titles", "Title"), ("stories", "Story")])
+def test_a_decoder_is_asked_for_what_the_task_writes(task, answer):
+    content = with_value(raw(), "experiments/questions/task", task)
+    plans = Plans(load(content)).of_run
+    (plan,) = (plan for plan in plans if plan.name == "questions")
+    assert templates_of(plan).task == f"{{source_language}}: {{source}}\n{answer} in {{target_language}}:"
+    # an mBART reads no prompt, so that none is given, and nothing that has been trained is trained anew
+    assert not arms.templates_flag(job(plan.config, experiment="questions", arm="finetune"))
+    content["experiments"]["questions"]["templates"] = {"task": "{source} =>"}
+    (plan,) = (plan for plan in Plans(load(content)).of_run if plan.name == "questions")
+    assert templates_of(plan).task == "{source} =>"
 
 
 @pytest.mark.parametrize("by", [{}, {"backbone": "bible-questions"}])

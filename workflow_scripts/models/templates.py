@@ -45,6 +45,9 @@ class Templates:
     """Whether the prompt is the user's turn in the model's own chat template. Where that gives today's date, it is always 26 July 2024."""
     examples: list[tuple[str, str]] = field(default_factory=list)
     """Pairs of source and answer shown before the source. An arm with `shots` draws them from the training text."""
+    examples_in: list[str] = field(default_factory=list)
+    """Languages of the examples' sources and answers, such as `[en, en]`. By default those that the model translates or answers in. An arm
+    with `shots` has those of the training text."""
 
     prefix: str = ""
     """Text before each source for models like T5, such as `translate {source_language} to {target_language}: `. Empty by default."""
@@ -61,6 +64,10 @@ class Templates:
         for name in ("task", "restore", *_PREFIXES):
             if template := getattr(self, name):
                 check_template(name, template)
+        if len(self.examples_in) not in (0, 2):
+            raise InputError(
+                f"templates.examples_in: {self.examples_in} are not two languages, that of the sources and that of the answers"
+            )
 
 
 _PREFIXES = ("prefix", "restore_prefix")
@@ -102,8 +109,9 @@ def places_in(where: str, template: str, known: Sequence[str]) -> list[str]:
 
 
 def plain(templates: Templates) -> dict[str, Any]:
-    """Templates as plain data, without prefixes where there are none: what was trained before there were any is not trained anew."""
-    return {name: value for name, value in asdict(templates).items() if value or name not in _PREFIXES}
+    """Templates as plain data, without prefixes and languages of examples where there are none: what was trained before there were any is
+    not trained anew."""
+    return {name: value for name, value in asdict(templates).items() if value or name not in (*_PREFIXES, "examples_in")}
 
 
 def read_templates(folder: Path) -> Templates:
@@ -192,7 +200,7 @@ def prefix_of(templates: Templates, tokenizer: Any, languages: tuple[str, str], 
     return _ids(tokenizer, (templates.prefix if kind == "task" else templates.restore_prefix).format(**_names_of(languages)))
 
 
-def _names_of(languages: tuple[str, str]) -> dict[str, str]:
+def _names_of(languages: Sequence[str]) -> dict[str, str]:
     return {"source_language": language(languages[0]).name, "target_language": language(languages[1]).name}
 
 
@@ -205,16 +213,16 @@ def frame_of(templates: Templates, tokenizer: Any, languages: tuple[str, str], k
 
     Raises `InputError` for a chat template that the model does not have.
     """
-    names = _names_of(languages)
     template = getattr(templates, kind) or USUAL
 
-    def asked(source: str) -> str:
-        return template.format(source=source, **names)
+    def asked(source: str, languages: Sequence[str]) -> str:
+        return template.format(source=source, **_names_of(languages))
 
-    shots = templates.examples if kind == "task" else []
+    shown = templates.examples if kind == "task" else []
+    shots = [(asked(source, templates.examples_in or languages), answer) for source, answer in shown]
     if templates.chat:
-        return _in_chat(tokenizer, [(asked(source), answer) for source, answer in shots], asked(_SOURCE))
-    text = "".join(f"{asked(source)} {answer}{BETWEEN}" for source, answer in shots) + asked(_SOURCE)
+        return _in_chat(tokenizer, shots, asked(_SOURCE, languages))
+    text = "".join(f"{source} {answer}{BETWEEN}" for source, answer in shots) + asked(_SOURCE, languages)
     before, _, after = text.rpartition(_SOURCE)
     first, end = begin(tokenizer), tokenizer.eos_token_id
     return Frame(first, [*first, *_ids(tokenizer, before.rstrip(" "))], _ids_behind(tokenizer, after.rstrip(" ")), end, end)

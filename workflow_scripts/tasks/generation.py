@@ -174,7 +174,7 @@ PARTS: Parts = {
 """The parts of the report: those of translation that make sense here."""
 
 
-def _register(name: str, label: str, words: dict[str, str]) -> None:
+def _register(name: str, label: str, answer: str, words: dict[str, str]) -> None:
     register_task(
         Task(
             name=name,
@@ -209,6 +209,7 @@ def _register(name: str, label: str, words: dict[str, str]) -> None:
             words=words,
             parts=PARTS,
             templates=("generation",),
+            template=f"{{source_language}}: {{source}}\n{answer} in {{target_language}}:",
         )
     )
 
@@ -216,6 +217,7 @@ def _register(name: str, label: str, words: dict[str, str]) -> None:
 _register(
     "questions",
     "question generation",
+    "Question",
     {
         "learns": "ask questions that a text answers",
         "rows": "texts to ask a question about",
@@ -230,6 +232,7 @@ _register(
 _register(
     "titles",
     "title generation",
+    "Title",
     {
         "learns": "give articles a title",
         "rows": "articles to give a title",
@@ -244,6 +247,7 @@ _register(
 _register(
     "stories",
     "story generation",
+    "Story",
     {
         "learns": "tell a story from its opening",
         "rows": "openings to continue",

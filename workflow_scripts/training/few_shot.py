@@ -49,7 +49,7 @@ def ask(
     known = [(source, answer) for _, source, answer in lockstep(*pairs)]
     allowed = np.asarray(same_choice(len(known), settings.pairs))
     drawn = np.random.default_rng(job.seed).permutation(allowed)[:shots].tolist()
-    codec.templates = replace(templates, examples=[known[place] for place in drawn])
+    codec.templates = replace(templates, examples=[known[place] for place in drawn], examples_in=[*languages] if drawn else [])
     rounds, dev = read(codec)
     network: Any = load_model(job.start, settings, job.seed)
     network.to(pick_device(settings.device))
