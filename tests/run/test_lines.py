@@ -7,7 +7,7 @@ import pytest
 from test_outcomes import HEAD, put
 
 from workflow_scripts.run import lines
-from workflow_scripts.run.schedule import Job, Run
+from workflow_scripts.run.schedule import Job, Run, time_left
 
 
 def a_run(folder, *jobs):
@@ -37,9 +37,29 @@ def test_it_says_what_it_will_do(tmp_path):
 def test_progress_is_a_share_of_the_time(tmp_path):
     run = a_run(tmp_path, *arms(begun=100.0, updates=(50, 100)), Job("of_a_new_kind", begun=100.0))
     # of two cores both are taken: 300 seconds until csr has ended, then finetune and mask side by side, 600 seconds
-    said = lines.line_about(run, 400.0, began=100.0)
-    assert said.startswith("25 %, 15 minutes left. csr: finetuning, 50 of 100 updates; of a new kind")
-    assert "of" not in lines.line_about(a_run(tmp_path, Job("head_finetune", {"arm": "x"}, begun=1.0)), 2.0, 1.0)
+    left = time_left(run, 400.0)
+    share = lines.share_passed(300.0, left, 0.0)
+    said = lines.line_about(run, left, share)
+    assert said.startswith("25 %, 12 to 20 minutes left. csr: finetuning, 50 of 100 updates; of a new kind")
+    next(iter(run.jobs.values())).ended = 600.0  # a training has told how fast it was, at half the speed
+    next(iter(run.jobs.values())).begun = 1.0
+    assert lines.line_about(run, left, share).startswith("25 %, 15 minutes left. csr")
+    unknown = a_run(tmp_path, Job("head_finetune", {"arm": "x"}, begun=1.0))
+    assert "of" not in lines.line_about(unknown, time_left(unknown, 2.0), 0.0)
+
+
+def test_the_share_of_the_time_never_falls_and_is_whole_at_the_end_alone():
+    shares = [0.0]
+    for passed, left in ((60.0, 240.0), (120.0, 2280.0), (180.0, None), (600.0, 600.0), (1200.0, 0.0)):
+        shares.append(lines.share_passed(passed, left, shares[-1]))
+    assert shares == [0.0, 0.2, 0.2, 0.2, 0.5, 0.99]
+
+
+@pytest.mark.parametrize(
+    ("minutes", "said"), [(1, "1 minute"), (20, "16 to 26 minutes"), (110, "88 minutes to 2.4 hours"), (300, "4.0 to 6.5 hours")]
+)
+def test_a_time_that_is_not_known_well_is_a_range(minutes, said):
+    assert lines.roughly(60.0 * minutes) == said
 
 
 ROWS = [

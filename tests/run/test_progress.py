@@ -13,7 +13,7 @@ import warm
 from test_workflow import ROOT
 
 from workflow_scripts.run import progress
-from workflow_scripts.run.schedule import Run
+from workflow_scripts.run.schedule import Job, Run
 
 SNAKEFILE = f"""
 import sys
@@ -208,6 +208,23 @@ def test_pages_on_what_is_there_take_a_tenth_of_the_time_since_the_start(tmp_pat
     assert tended(15) == 2
     assert os.getpriority(os.PRIO_PROCESS, pages[1].pid) == min(19, os.getpriority(os.PRIO_PROCESS, 0) + 10)
     pages[1].wait()
+
+
+def test_what_the_run_takes_is_foretold_once_it_was_seen_how_much_other_programs_leave(tmp_path, capsys):
+    trainings = [Job("finetune", {"arm": arm}, priority=priority, work=3_000_000) for arm, priority in (("csr", 11), ("mask", 5))]
+    run = Run(tmp_path, jobs={job.key: job for job in trainings}, pace=5000.0)
+    state = progress.ProgressState(run, tmp_path, time.time(), update=0.1, measured=time.time())
+    progress.watch_load(state, os.getpid())
+    assert state.load.threads or not Path("/proc/self/schedstat").exists()
+    run.share = 0.25
+    progress.foretell(state)
+    assert capsys.readouterr().out == ""
+    state.measured -= progress.WATCHED
+    progress.foretell(state)
+    said = "an update takes 0.10 s here, 0.40 s beside other programs: the first answer in about 40 minutes, everything in about 80 minutes"
+    assert " ".join(capsys.readouterr().out.split()[1:]) == said
+    progress.foretell(state)
+    assert capsys.readouterr().out == ""
 
 
 def test_results_that_are_no_folder_are_one_line(tmp_path, monkeypatch, capsys):

@@ -2,9 +2,11 @@
 
 A recording has what is known of the run, its plan, and events with their seconds, among them the updates that logs of trainings told. Where
 the machine's load changed, estimates count up to the first answer before it, and for the whole once the last minutes tell of the new load.
+A recording may end with the first answer, and take its plan from another.
 """
 
 import json
+import math
 from itertools import pairwise
 from pathlib import Path
 
@@ -15,11 +17,15 @@ from workflow_scripts.run import schedule
 RECORDED = sorted(Path(__file__).with_name("recorded").glob("*.jsonl"))
 MINUTE = 60
 A_THIRD = 1 / 3
+A_FIFTH = 1 / 5
 
 
 def read(path):
     """What is known of a recorded run, the run as planned, and its events."""
     about, *events = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    if "plan" in about:  # of another recording of the same run
+        _, run, _ = read(path.with_name(about["plan"]))
+        return about, run, events
     plan = [event for event in events if event["event"] == "job_info" and "jobid" not in event]
     return about, schedule.planned(map(json.dumps, plan)), events[len(plan) :]
 
@@ -34,6 +40,8 @@ def minutes(run, events):
             schedule.note_speed(training, event["time"])
         elif event["event"] == "pace":
             run.pace = event["tokens_per_second"]
+        elif event["event"] == "share":
+            run.share = event["share"]
         else:
             schedule.take(run, event)
         while minute * MINUTE < following["time"]:
@@ -46,11 +54,11 @@ def urgent(job):
 
 
 def ends(run, events):
-    """When the first answer was there, and when the whole run had ended."""
+    """When the first answer was there, and when the whole run had ended: 0 where the recording ends earlier."""
     for event in events:
-        if event["event"] != "update" and event["event"] != "pace":
+        if event["event"] not in ("update", "pace", "share"):
             schedule.take(run, event)
-    return max(job.ended for job in run.jobs.values() if urgent(job)), events[-1]["time"]
+    return max(job.ended for job in run.jobs.values() if urgent(job)), events[-1]["time"] * (run.done == len(run.jobs))
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
@@ -73,8 +81,16 @@ def test_the_estimate_is_right_within_a_third_from_the_second_minute_on(path):
     assert told > 5 and wrong == []
 
 
+@pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
+def test_what_is_foretold_moves_little_from_a_minute_to_the_next_while_the_load_is_the_same(path):
+    about, run, events = read(path)
+    foretold = [now + schedule.time_left(known, now) for now, known in minutes(run, events) if now < (about["load_changed"] or math.inf)]
+    assert max(abs(after / before - 1) for before, after in pairwise(foretold[1:])) < A_FIFTH
+
+
 def test_there_are_recordings_of_several_loads():
-    assert len(RECORDED) > 1 and any(read(path)[0]["load_changed"] for path in RECORDED)
+    about = [read(path)[0] for path in RECORDED]
+    assert any(each["load_changed"] for each in about) and any("all the time" in each["about"] for each in about)
 
 
 def laid_out(run, now, until):

@@ -138,13 +138,21 @@ def test_the_speed_follows_the_load_and_an_earlier_runs_log_tells_nothing(tmp_pa
     run = a_run(training)
     schedule.look_at_trainings(run, 1000.0)
     assert training.updates == (20, 40) and schedule.speed(run) == run.pace
-    for seconds, done in ((1030.0, 24), (1060.0, 25), (1300.0, 26)):
+    for seconds, done in ((1030.0, 24), (1060.0, 25), (1400.0, 26)):
         training.updates = done, 40
         schedule.note_speed(training, seconds)
     # what is long ago does not count
-    assert schedule.speed(run) == pytest.approx(100 / 240)
+    assert schedule.speed(run) == pytest.approx(100 / 340)
     os.utime(log, (training.begun - 100,) * 2)
     assert schedule.last_update(training) is None
+
+
+def test_a_training_that_was_seen_longer_counts_more_and_other_programs_slow_what_was_measured():
+    run = a_run(*chain(), share=0.4)
+    assert schedule.is_forecast(run) and schedule.speed(run) == 4.0
+    for each, seconds, tokens in zip(list(run.jobs.values())[:2], (240.0, 30.0), (1200.0, 300.0), strict=True):
+        each.begun, each.seen = 1.0, [(0.0, 0.0), (seconds, tokens)]
+    assert not schedule.is_forecast(run) and schedule.speed(run) == pytest.approx(1500 / 270)
 
 
 def test_what_a_training_prints_is_understood(tmp_path, capsys):

@@ -10,7 +10,7 @@ from typing import Any
 
 from workflow_scripts.run import outcomes
 from workflow_scripts.run.more_seeds import with_more_seeds
-from workflow_scripts.run.schedule import ANSWER, Run, time_left
+from workflow_scripts.run.schedule import ANSWER, Run, is_forecast
 
 LOG = Path("results/logs/snakemake.log")
 """Snakemake's own words, in the folder of the run."""
@@ -44,16 +44,20 @@ def wrapped(line: str, width: int = WIDTH) -> list[str]:
     return textwrap.wrap(line, width, break_long_words=False, break_on_hyphens=False)
 
 
-def line_about(run: Run, now: float, began: float) -> str:
-    """One line: the share of the time that has passed, the time that is left, and what is being done."""
+def line_about(run: Run, left: float | None, share: float) -> str:
+    """One line: the share of the time that has passed, the seconds that are left, unless they cannot be known, and what is being done."""
     jobs = [*run.jobs.values()]
     doing = list(dict.fromkeys(outcomes.doing(job, jobs) for job in sorted(run.running, key=lambda job: -job.work) if job.rule != "all"))
     shown = "; ".join(doing[:2]) + (f"; and {len(doing) - 2} more" if len(doing) > 2 else "")
-    left = time_left(run, now)
     if left is None:
         return shown
-    share = (now - began) / max(now - began + left, 1.0)
-    return f"{share:.0%}, {rounded(left)} left. {shown}".replace("%", " %", 1)
+    return f"{share:.0%}, {roughly(left) if is_forecast(run) else rounded(left)} left. {shown}".replace("%", " %", 1)
+
+
+def share_passed(passed: float, left: float | None, before: float) -> float:
+    """The share of a run's time that has passed, of the seconds passed and left. It is never below the one that was shown `before`."""
+    now = 0.0 if left is None else passed / max(passed + left, 1.0)
+    return max(before, min(now, 0.99))
 
 
 YOUR_TEXT = "Your text:  README.md, “My own data”"
@@ -123,6 +127,17 @@ def seeds_of(configuration: Path, experiments: Iterable[str]) -> tuple[list[int]
 def rounded(seconds: float) -> str:
     """A time in words, no more exact than an estimate is."""
     return in_words(seconds) if seconds < 36_000 else f"{seconds / 3600:.0f} hours"
+
+
+def roughly(seconds: float) -> str:
+    """A time that is not known well, as a range."""
+    low, high = rounded(ROUGHLY[0] * seconds), rounded(ROUGHLY[1] * seconds)
+    low_number, _, unit = low.partition(" ")
+    return high if low == high else f"{low_number if unit.rstrip('s') == high.partition(' ')[2].rstrip('s') else low} to {high}"
+
+
+ROUGHLY = (0.8, 1.3)
+"""Of a forecast: the ends of the range that is said."""
 
 
 def in_words(seconds: float) -> str:

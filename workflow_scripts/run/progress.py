@@ -6,7 +6,8 @@ is what `make demo` and `make resume` call; the arguments are Snakemake's. It ne
 
 1. Ask Snakemake for its plan, with the same arguments, as a dry run. Its events are written by the logger plugin in `plugin/`.
 2. Start Snakemake. All that it says goes into `results/logs/snakemake.log`.
-3. Measure beside it how long an update takes here (`pace`), and say how long the run will take.
+3. Measure beside it how long an update takes here (`pace`), look how much of the cores other programs leave (`load`), and say how long the
+   run will take.
 4. Follow the events (`schedule`) and the logs of trainings. Print a line for each result (`outcomes`), and every minute how far the run is.
 5. As soon as an arm has its scores, have the page on what is there so far made (`report/so_far.py`), and again when more is there. All
    these pages together take a tenth of a core at most.
@@ -32,7 +33,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from workflow_scripts.run import outcomes
-from workflow_scripts.run.lines import LOG, WIDTH, announced, clock, ended, line_about, rounded, wanted_comparisons, wrapped
+from workflow_scripts.run.lines import LOG, WIDTH, announced, clock, ended, line_about, rounded, share_passed, wanted_comparisons, wrapped
+from workflow_scripts.run.load import Load, look
 from workflow_scripts.run.processes import Child, beside, logging_to, say, status_of, stop
 from workflow_scripts.run.schedule import ANSWER, Run, look_at_trainings, planned, take, time_left
 from workflow_scripts.storage import lost_link, refused_file
@@ -62,8 +64,20 @@ class ProgressState:
     """Log of a training → how many looks at the dev set were said."""
     answers: set[tuple[str, ...]] = field(default_factory=set)
     """Comparisons that were said."""
+    share: float = 0.0
+    """The share of the time that was shown last."""
     paces: list[subprocess.Popen[str]] = field(default_factory=list)
     """Measurements of an update that are under way."""
+    update: float = 0.0
+    """Seconds of an update on a core of its own; 0 until they are measured."""
+    measured: float = 0.0
+    """When an update was measured."""
+    foretold: bool = False
+    """Whether it was said how long the run will take."""
+    load: Load = field(default_factory=Load)
+    """What was seen of the jobs since an update was measured."""
+    last_look: float = 0.0
+    """When the jobs were last looked at."""
     page: subprocess.Popen[str] | None = None
     """What makes the page on what is there so far."""
     page_due: bool = False
@@ -134,13 +148,18 @@ def follow(state: ProgressState, process: subprocess.Popen, events: Path, argume
             if not state.last_line and state.run.running:
                 begin(state, arguments)
             hear_pace(state)
+            watch_load(state, process.pid)
+            foretell(state)
             tell_looks(state)
             tend_page(state)
             if over:
                 return
             since = time.time() - state.last_line
             if state.last_line and state.run.running and since >= (AT_LEAST if state.training_began else EVERY):
-                state.say(line_about(state.run, time.time(), state.began))
+                now = time.time()
+                left = time_left(state.run, now)
+                state.share = share_passed(now - state.began, left, state.share)
+                state.say(line_about(state.run, left, state.share))
                 state.training_began, state.last_line = False, time.time()
             with suppress(subprocess.TimeoutExpired):
                 process.wait(0.5)
@@ -227,22 +246,50 @@ def begin(state: ProgressState, arguments: Sequence[str]) -> None:
 
 
 def hear_pace(state: ProgressState) -> None:
-    """When the measurement is there, say how long the run will take."""
+    """Note how long an update takes, when the measurement is there."""
     if not state.paces or any(process.poll() is None for process in state.paces):
         return
     seconds = [float(said) for process in state.paces if (said := process.communicate()[0].strip()) and not process.returncode]
     state.paces = []
     tokens = next((job.work / job.settings["updates"] for job in state.run.jobs.values() if job.work and "updates" in job.settings), 0)
-    if not seconds or not tokens:
-        return
-    each = sum(seconds) / len(seconds)
-    state.run.pace = tokens / each
+    if seconds and tokens:
+        state.update, state.measured = sum(seconds) / len(seconds), time.time()
+        state.run.pace = tokens / state.update
+
+
+LOOK = 5.0
+"""Seconds between two looks at how much of the cores other programs leave."""
+WATCHED = 20.0
+"""Seconds of such looks before it is said how long the run will take."""
+
+
+def watch_load(state: ProgressState, process: int) -> None:
+    """See how much of the cores other programs leave to a process and to all that it has started.
+
+    The looks begin once an update is measured, since the measurement takes the cores as well.
+    """
+    if state.update and time.time() - state.last_look >= LOOK:
+        state.last_look = time.time()
+        look(state.load, process)
+        state.run.share = state.load.share
+
+
+def foretell(state: ProgressState) -> None:
+    """Say once how long the run will take."""
     now = time.time()
+    if state.foretold or not state.update or now - state.measured < WATCHED:
+        return
+    state.foretold = True
     whole, first = time_left(state.run, now), time_left(state.run, now, until=lambda job: job.priority >= ANSWER)
     if whole and first:
         gone = now - state.began
+        shared = f", {state.update / state.run.share:.2f} s beside other programs" if state.run.share < ALONE else ""
         first_said = f"the first answer in about {rounded(first + gone)}, " if first < 0.9 * whole else ""
-        state.say(f"an update takes {each:.2f} s here: {first_said}everything in about {rounded(whole + gone)}")
+        state.say(f"an update takes {state.update:.2f} s here{shared}: {first_said}everything in about {rounded(whole + gone)}")
+
+
+ALONE = 0.8
+"""The part of a core's time below which other programs are mentioned."""
 
 
 # ---------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ of their priorities, as Snakemake does. It needs the standard library alone.
 
 import heapq
 import json
+import math
 import os
 import re
 import shlex
@@ -82,7 +83,9 @@ class Run:
     gpus: int | None = None
     """How many GPUs all jobs share; None where Snakemake counts none."""
     pace: float = 0.0
-    """Tokens per second of one training, as measured beforehand; 0 where it was not."""
+    """Tokens per second of one training that has a core to itself, as measured beforehand; 0 where it was not."""
+    share: float = 1.0
+    """The part of a core's time that a job gets, because of other programs: 1 where they leave it all, or where that is not known."""
 
     @property
     def running(self) -> list[Job]:
@@ -173,7 +176,7 @@ def take(run: Run, event: dict[str, Any]) -> Job | None:
 # what trainings say
 
 _PROGRESS = re.compile(r"^update (\d+)/(\d+) ", flags=re.MULTILINE)
-RECENT = 150.0
+RECENT = 240.0
 """Seconds over which the speed of a training is measured, so that it follows the machine's load."""
 
 
@@ -208,22 +211,29 @@ def last_update(job: Job) -> tuple[int, int] | None:
 
 
 def speed(run: Run) -> float:
-    """Tokens per second of one training: of those under way, else of those that have ended, else as measured beforehand; 0 if unknown.
+    """Tokens per second of one training, as trainings tell it; else as measured, as far as other programs leave the cores; 0 if unknown."""
+    return speed_of_trainings(run) or run.pace * run.share
 
-    A training is believed once it has run for a while.
+
+def speed_of_trainings(run: Run) -> float:
+    """Tokens per second of one training: of those under way in the last minutes, else of those that have ended; 0 while none tells it.
+
+    A training is believed once it has run for a while. The longer it was seen, the more it counts.
     """
-    rates = [
-        (job.seen[-1][1] - job.seen[0][1]) / (job.seen[-1][0] - job.seen[0][0])
-        for job in run.running
-        if len(job.seen) > 1 and job.seen[-1][0] - job.seen[0][0] >= LEAST
-    ]
-    ended = [job.work / (job.ended - job.begun) for job in run.jobs.values() if job.work and job.ended > job.begun]
-    found = rates or ended[-2:]
-    return sum(found) / len(found) if found else run.pace
+    seen = [(job.seen[-1][0] - job.seen[0][0], job.seen[-1][1] - job.seen[0][1]) for job in run.running if job.seen]
+    seen = [(seconds, tokens) for seconds, tokens in seen if seconds >= LEAST]
+    ended = [(job.ended - job.begun, job.work) for job in run.jobs.values() if job.work and job.ended > job.begun]
+    found = seen or ended[-2:]
+    return sum(tokens for _, tokens in found) / sum(seconds for seconds, _ in found) if found else 0.0
 
 
 LEAST = 20.0
 """Seconds of training that tell its speed."""
+
+
+def is_forecast(run: Run) -> bool:
+    """Whether trainings are still to come of which none has told its speed, so that the time left is known only roughly."""
+    return not speed_of_trainings(run) and any(job.work and not job.ended for job in run.jobs.values())
 
 
 # ---------------------------------------------------------------------------------------------
@@ -251,52 +261,72 @@ def time_left(run: Run, now: float, until: Callable[[Job], bool] = lambda job: T
         return None
     takes = seconds_of_rules(run, rate)
     open_jobs = {key: job for key, job in run.jobs.items() if not job.ended}
-    places = {key: place for place, key in enumerate(open_jobs)}
-    made_by = {output: key for key, job in open_jobs.items() for output in job.outputs}
-    waits: dict[Key, set[Key]] = {}
-    waited_for: dict[Key, list[Key]] = defaultdict(list)
-    ready: dict[tuple[int, int], list[tuple[int, int, Key]]] = defaultdict(list)  # by cores and GPUs, the most urgent first
-    ends: list[tuple[float, int, Key]] = []
-    last, clock = 0.0, 0.0
-    free, free_gpus = run.cores, run.gpus
+    seconds = {key: still_takes(job, takes, rate, now) for key, job in open_jobs.items()}
+    ends = laid_out(open_jobs, seconds, run.cores, math.inf if run.gpus is None else run.gpus)
+    return max((end for key, end in ends.items() if until(open_jobs[key])), default=0.0)
+
+
+def laid_out(jobs: dict[Key, Job], seconds: dict[Key, float], cores: int, gpus: float) -> dict[Key, float]:
+    """When each of these jobs ends, in seconds from now. Jobs that wait for something that nobody makes are not in it.
+
+    Jobs under way have what they need. Of the others that can begin, the most urgent one that fits begins.
+    """
+    waits, waited_for = what_waits(jobs)
+    places = {key: place for place, key in enumerate(jobs)}
+    needs = {key: (min(job.cores, cores), job.gpus) for key, job in jobs.items()}
+    ready: Ready = defaultdict(list)
+    under_way: list[tuple[float, int, Key]] = []
+    ends: dict[Key, float] = {}
+    free, free_gpus, clock = cores, gpus, 0.0
 
     def queue(key: Key) -> None:
-        job = open_jobs[key]
-        heapq.heappush(ready[min(job.cores, run.cores), job.gpus], (-job.priority, places[key], key))
+        heapq.heappush(ready[needs[key]], (-jobs[key].priority, places[key], key))
 
-    for key, job in open_jobs.items():
+    def begin(key: Key) -> None:
+        nonlocal free, free_gpus
+        heapq.heappush(under_way, (clock + seconds[key], places[key], key))
+        free, free_gpus = free - needs[key][0], free_gpus - needs[key][1]
+
+    for key, job in jobs.items():
         if job.begun:
-            heapq.heappush(ends, (still_takes(job, takes, rate, now), places[key], key))
-            free -= min(job.cores, run.cores)
-            free_gpus = None if free_gpus is None else free_gpus - job.gpus
-            continue
-        waits[key] = {maker for name in job.inputs if (maker := _maker(made_by, name)) and maker != key}
-        for maker in waits[key]:
-            waited_for[maker].append(key)
-        if not waits[key]:
+            begin(key)
+        elif not waits[key]:
             queue(key)
     while True:
-        while fitting := [
-            (jobs[0], needs)
-            for needs, jobs in ready.items()
-            if jobs and needs[0] <= free and (free_gpus is None or needs[1] <= max(free_gpus, 0))
-        ]:
-            (_, place, key), (cores, gpus) = min(fitting)
-            heapq.heappop(ready[cores, gpus])
-            heapq.heappush(ends, (clock + still_takes(open_jobs[key], takes, rate, now), place, key))
-            free -= cores
-            free_gpus = None if free_gpus is None else free_gpus - gpus
-        if not ends:
-            return last  # what is left waits for something that nobody makes
-        clock, _, ended = heapq.heappop(ends)
-        job = open_jobs[ended]
-        free += min(job.cores, run.cores)
-        free_gpus = None if free_gpus is None else free_gpus + job.gpus
-        last = clock if until(job) else last
-        for key in waited_for[ended]:
-            waits[key].discard(ended)
-            if not waits[key]:
-                queue(key)
+        while fitting := most_urgent(ready, free, free_gpus):
+            begin(fitting)
+        if not under_way:
+            return ends
+        clock, _, key = heapq.heappop(under_way)
+        ends[key] = clock
+        free, free_gpus = free + needs[key][0], free_gpus + needs[key][1]
+        for waiting in waited_for[key]:
+            waits[waiting].discard(key)
+            if not waits[waiting]:
+                queue(waiting)
+
+
+Ready = dict[tuple[int, int], list[tuple[int, int, Key]]]
+"""Jobs that can begin, by the cores and GPUs that they need, with priority and place; each list is a heap, the most urgent job first."""
+
+
+def most_urgent(ready: Ready, free: int, free_gpus: float) -> Key | None:
+    """Take out the most urgent of the jobs that the free cores and GPUs suffice for; None if they suffice for none."""
+    fitting = [(jobs[0], need) for need, jobs in ready.items() if jobs and need[0] <= free and need[1] <= max(free_gpus, 0)]
+    return heapq.heappop(ready[min(fitting)[1]])[2] if fitting else None
+
+
+def what_waits(jobs: dict[Key, Job]) -> tuple[dict[Key, set[Key]], dict[Key, list[Key]]]:
+    """For each job that has not begun, the jobs that make its inputs; and for each job those that wait for it."""
+    made_by = {output: key for key, job in jobs.items() for output in job.outputs}
+    waits: dict[Key, set[Key]] = {}
+    waited_for: dict[Key, list[Key]] = defaultdict(list)
+    for key, job in jobs.items():
+        if not job.begun:
+            waits[key] = {maker for name in job.inputs if (maker := _maker(made_by, name)) and maker != key}
+            for maker in waits[key]:
+                waited_for[maker].append(key)
+    return waits, waited_for
 
 
 def _maker(made_by: dict[str, Key], name: str) -> Key | None:
