@@ -1,4 +1,4 @@
-"""The sample reports that ship: what is said of them, and that a whole page can be made of each."""
+"""The sample reports that ship: what is said of them. `report/test_sample_pages.py` makes the pages of each."""
 
 import json
 import re
@@ -8,7 +8,6 @@ import pytest
 
 from docs.site import samples
 from workflow_scripts.errors import InputError
-from workflow_scripts.report import pack
 
 PACKS = samples.packs()
 
@@ -30,15 +29,6 @@ def test_every_sample_is_in_the_list_with_its_licences():
 @pytest.mark.parametrize("path", PACKS, ids=lambda path: path.stem)
 def test_a_sample_names_no_folder_of_a_machine(path):
     assert samples.of_a_machine(path) == {}
-
-
-@pytest.mark.parametrize("path", PACKS, ids=lambda path: path.stem)
-def test_the_tables_and_the_page_of_a_sample_are_made_again(path, tmp_path, capsys):
-    pack.rebuild(path, tmp_path / "new", stored=True)
-    assert "All tables are the same" in capsys.readouterr().out
-    page = (tmp_path / "new/rebuilt/report.html").read_text(encoding="utf-8")
-    assert "could not be made" not in page and "to search, sort and filter" in page
-    assert [*(tmp_path / "new/rebuilt/translations").glob("*.html")]
 
 
 @pytest.fixture

@@ -23,11 +23,19 @@ def test_the_line_under_the_title_says_when_where_and_how(tmp_path):
     assert "tells, in about 18 minutes." in text
 
 
-def test_a_run_that_was_interrupted_for_long_has_no_wall_time(tmp_path):
+def test_the_time_of_a_run_that_was_interrupted_is_that_of_its_stretches(tmp_path):
+    assert about.worked(tmp_path) == [] and about.time_of_more_seeds(tmp_path, []) == ""
     benchmark(tmp_path / "benchmarks/corpus/a.tsv", 1000, 60)
+    benchmark(tmp_path / "benchmarks/training/side_by_side.tsv", 1010, 290)
     benchmark(tmp_path / "benchmarks/corpus/b.tsv", 90_000, 60)
-    assert about.wall_time(tmp_path) is None and about.wall_time(tmp_path / "nowhere") is None
-    assert about.time_of_more_seeds(tmp_path, []) == ""
+    assert about.worked(tmp_path) == [300, 60]
+    assert about.about(tmp_path, [], {"files": {}}) == ["6 minutes of work in 2 stretches"]
+
+
+def test_files_of_a_copied_folder_tell_no_time(tmp_path):
+    for job in range(100):
+        benchmark(tmp_path / f"benchmarks/training/{job}.tsv", 1000, 60)
+    assert about.worked(tmp_path) == []
 
 
 def test_the_command_is_what_snakemake_was_called_with(tmp_path):
@@ -39,6 +47,7 @@ def test_the_command_is_what_snakemake_was_called_with(tmp_path):
     text = plain(report(root, tmp_path)[0])
     assert "snakemake --cores all --configfile my.yaml --config 'run={seeds: [1, 2, 3]}' tells, in about three times its time" in text
     assert "The run was called with: snakemake --cores all --configfile my.yaml" in text
+    assert "float32 · seed 1 · snakemake --cores all --configfile my.yaml" in text
 
 
 def test_the_command_for_more_seeds_adds_to_the_configuration_that_was_given(tmp_path):
@@ -67,4 +76,5 @@ def test_several_machines_and_commits_are_counted(tmp_path):
         path.write_text(path.read_text().replace('"device": "cpu"', f'"device": "cpu", "machine": "m{place}"'))
         study.json(path)
     said = about.about(root, [study], {"files": {"a": [], "b": []}})
-    assert said[1] == "2 commits" and said[2].endswith("machines") and said[3] == "seeds 1, 2"
+    assert said[1] == "commits a and b" and said[2].endswith("machines") and said[3] == "seeds 1, 2"
+    assert about.about(root, [study], {"files": {"a": [], "b": [], "c": []}})[1] == "commits a and 2 others"

@@ -1,5 +1,6 @@
 """The pages with all sentences of a test set, as their readers meet them in Chromium."""
 
+import csv
 import json
 import subprocess
 from dataclasses import asdict
@@ -229,3 +230,75 @@ def test_outputs_that_cannot_be_read_have_no_page(tmp_path):
     root, config = written(tmp_path)
     put(root / "runs/demo/csr/seed1/pages.hyp", ["one line"])
     assert explorer.write_explorer(study_of(root, config), templates(config), tmp_path) == []
+
+
+def asked(page, said):
+    """Waits until the page says how many sentences it found."""
+    page.wait_for_function("said => document.getElementById('counts').textContent.startsWith(said)", arg=said)
+
+
+def test_the_search_knows_letters_with_accents_in_both_forms_and_looks_in_one_column(page):
+    page.select_option("#sort", "line")
+    page.fill("#search", "o\u0308ffnen")  # as a Mac's file names and PDFs write it
+    asked(page, "1 of 4")
+    assert lines(page) == [1]
+    assert page.locator("#in option").all_text_contents() == ["any text", "source", "reference", *WRITTEN]
+    page.fill("#search", "file")
+    asked(page, "1 of 4")
+    for column, found in (("source", []), ("reference", [1]), ("csr", [1]), ("mask", [])):
+        page.select_option("#in", label=column)
+        assert lines(page) == found, column
+    marks = "text => { const box = document.createElement('p'); box.append(marked(text, 'Öl')); return box.querySelectorAll('i').length; }"
+    assert page.evaluate(marks, "O\u0308l") == 0
+
+
+def test_the_address_says_what_is_asked_and_a_sentence_has_one(browser, page, file):
+    page.select_option("#sort", "line")
+    page.select_option("#theirs", "mask")
+    page.fill("#search", "Sie")
+    asked(page, "2 of 4")
+    sent = page.url
+    assert sent == f"{file.as_uri()}#search=Sie&theirs=mask&sort=line"
+    page.locator("#rows caption a").nth(1).click()
+    asked(page, "1 of 4")
+    assert lines(page) == [2] and page.url == f"{file.as_uri()}#line=2&theirs=mask"
+    page.go_back()
+    asked(page, "2 of 4")
+    other = browser.new_page()
+    other.goto(sent)
+    assert lines(other) == [1, 2] and other.locator("#search").input_value() == "Sie" and other.locator("#theirs").input_value() == "mask"
+    other.goto(f"{file.as_uri()}#theirs=nobody&line=3")
+    asked(other, "1 of 4")
+    assert lines(other) == [3] and other.locator("#theirs").input_value() == "finetune"
+    other.close()
+    page.fill("#search", "")
+    page.select_option("#theirs", "finetune")
+    page.select_option("#sort", "gap")
+    page.wait_for_function("!location.hash")
+
+
+def test_what_is_found_is_saved_as_csv(page):
+    page.select_option("#sort", "line")
+    page.fill("#longest", "3")
+    with page.expect_download() as download:
+        page.click("#csv")
+    assert download.value.suggested_filename == "demo.pages.csv"
+    with open(download.value.path(), encoding="utf-8", newline="") as saved:
+        head, *body = csv.reader(saved)
+    scores = [f"score of {arm}" for arm in WRITTEN]
+    assert head == ["line", "source", "reference", *WRITTEN, "rare words", *scores, "csr \u2212 finetune"]
+    assert [row[:4] for row in body] == [[str(n), SOURCES[n - 1], REFERENCES[n - 1], WRITTEN["finetune"][n - 1]] for n in (1, 3, 4)]
+    assert body[2][-5:] == ["100", "100", body[2][-3], "0", "0"]
+
+
+def test_ngrams_are_of_the_two_arms_that_are_compared(page):
+    def shown():
+        tables = page.locator("#ngrams table")
+        return {table.locator("caption").text_content(): table.locator("tbody th").all_text_contents() for table in tables.all()}
+
+    assert "Click </script><b>here</b>" not in shown() and [*shown()] == ["csr more often than finetune", "finetune more often than csr"]
+    assert "the window" in [gram.lower() for gram in shown()["finetune more often than csr"]]
+    page.select_option("#theirs", "mask")
+    assert [*shown()] == ["csr more often than mask", "mask more often than csr"] and shown()["mask more often than csr"] == []
+    page.select_option("#theirs", "csr")
+    assert shown() == {}

@@ -86,6 +86,7 @@ def report(tmp_path_factory):
     done_again(root, config)
     for stage, seconds in (("codeswitch", 9), ("corpus", 30), ("training", 1234)):
         put(root / f"benchmarks/{stage}/demo.tsv", f"s\th:m:s\tmax_rss\tcpu_time\n{seconds}\t-\t100\t{seconds}\n")
+    put(root / "logs/snakemake.log", "  Command: snakemake --cores 2\n")
     (folder / "configuration.json").write_text(json.dumps(asdict(config)), encoding="utf-8")
     paths = {"--results": root, "--html": folder / "report.html", "--scores": folder / "scores.tsv"}
     paths |= {"--configuration": folder / "configuration.json"}
@@ -274,14 +275,16 @@ def test_the_contents_stay_in_view_and_open_with_a_button_on_a_phone(page):
     page.wait_for_function("location.hash && !document.getElementById('contents').open")
 
 
-def test_scores_are_readable_on_a_phone(page):
+def test_scores_and_their_tested_differences_are_readable_on_a_phone(page):
     page.set_viewport_size({"width": 390, "height": 800})
-    rights = (
-        page.locator("table.scores")
-        .first.locator("tbody tr td:nth-child(2)")
-        .evaluate_all("all => all.map(each => each.getBoundingClientRect().right)")
-    )
-    assert rights and max(rights) <= 390
+    rows = page.locator("table.scores").first.locator("tbody tr")
+    for column in (2, 3):
+        rights = rows.locator(f"td:nth-child({column})").evaluate_all("all => all.map(each => each.getBoundingClientRect().right)")
+        assert rights and max(rights) <= 390
+    difference = rows.nth(1).locator("td.against").first.inner_text()
+    assert "+1.25" in difference and "95 %" in difference and "p = " in difference
+    # the intervals of single arms overlap where the paired test says yes
+    assert "95 %" not in rows.nth(1).locator("td:nth-child(2)").inner_text()
 
 
 def test_a_link_into_what_is_folded_unfolds_it(page):
@@ -308,6 +311,13 @@ def test_tables_are_saved_as_csv_and_latex_and_figures_as_svg(page):
     )
     assert "var(--" not in saved["SVG"] and saved["SVG"].startswith("<svg") and 'xmlns="http://www.w3.org/2000/svg"' in saved["SVG"]
     html5lib.parse(saved["SVG"])
+
+
+def test_commands_are_copied_by_a_button(page):
+    page.evaluate("navigator.clipboard.writeText = async text => { window.copied = text; }")
+    button = page.locator(".about .command + .tools button")
+    button.click()
+    assert page.evaluate("window.copied") == "snakemake --cores 2" and button.text_content() == "copied"
 
 
 def test_a_name_in_the_legend_hides_its_line(page):

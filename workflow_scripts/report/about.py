@@ -13,34 +13,43 @@ from workflow_scripts.stage import ROOT, read_json, read_rows
 OF_A_SEED = {"codeswitch", "labelled_codeswitch", "pretext", "finetune", "decoding", "generation_decoding", "head_prediction"}
 OF_A_SEED |= {"scores", "significance", "word_accuracy", "representation", "comet"}
 """Rules whose jobs another seed has again, as the table of cost calls them."""
+PAUSE = 600
+"""Seconds without a job after which a run counts as interrupted. Between two jobs of one run there are seconds, or a minute."""
 
 
 def about(results: Path, studies: list[Study], provenance: dict[str, Any]) -> list[str]:
-    """Date, commit, machine with its precision, seeds and wall time, as far as they are known."""
+    """Date, commits, machine with its precision, seeds and wall time, as far as they are known."""
     read = [path for study in studies for path in study.read if path.exists()]
     trained = [read_json(path) for path in read if path.name == "training.json"]
     machines = dict.fromkeys(f"{one.get('machine', one['device'])}, {one['precision']}" for one in trained)
     seeds = sorted({seed for study in studies for seed in study.seeds})
     commits = list(provenance["files"])
     found = [f"{datetime.fromtimestamp(max(path.stat().st_mtime for path in read)):%d %B %Y}"] if read else []
-    found += [f"commit {commits[0]}" if len(commits) == 1 else f"{len(commits)} commits"] if commits else []
+    named = " and ".join(commits) if len(commits) <= 2 else f"{commits[0]} and {len(commits) - 1} others"
+    found += [f"commit{'s' * (len(commits) > 1)} {named}"] if commits else []
     found += list(machines) if len(machines) <= 2 else [f"{len(machines)} machines"]
     found += [f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"] if seeds else []
-    seconds = wall_time(results)
-    return [*found, f"{in_words(seconds)} from the first job to the last"] if seconds else found
+    stretches = worked(results)
+    if len(stretches) > 1:
+        return [*found, f"{in_words(sum(stretches))} of work in {len(stretches)} stretches"]
+    return [*found, f"{in_words(stretches[0])} from the first job to the last"] if stretches else found
 
 
-def wall_time(results: Path) -> float | None:
-    """Seconds from the beginning of the first job to the end of the last, by the files of benchmarks; None where these tell nothing.
+def worked(results: Path) -> list[float]:
+    """Seconds of each stretch in which jobs ran, by the files of benchmarks. A longer pause than `PAUSE` ends a stretch.
 
-    A run that was interrupted for long, or whose files were copied, tells nothing: then the jobs do not fill the time between.
+    Empty where the files tell nothing. Those of a folder that was copied all end together, before the jobs could have run.
     """
-    ends = [(path.stat().st_mtime, _seconds(path)) for path in (results / "benchmarks").glob("*/**/*.tsv")]
-    if not ends:
-        return None
-    passed = max(end for end, _ in ends) - min(end - seconds for end, seconds in ends)
-    worked = sum(seconds for _, seconds in ends)
-    return passed if worked / 64 <= passed <= 2 * worked else None
+    timed = [(path.stat().st_mtime, _seconds(path)) for path in (results / "benchmarks").glob("*/**/*.tsv")]
+    jobs = sorted((end - seconds, seconds) for end, seconds in timed)
+    stretches: list[tuple[float, float]] = []
+    for start, seconds in jobs:
+        if stretches and start <= stretches[-1][1] + PAUSE:
+            stretches[-1] = stretches[-1][0], max(stretches[-1][1], start + seconds)
+        else:
+            stretches.append((start, start + seconds))
+    passed = [end - start for start, end in stretches]
+    return passed if sum(passed) >= sum(seconds for _, seconds in jobs) / 64 else []
 
 
 def _seconds(benchmark: Path) -> float:
@@ -49,7 +58,7 @@ def _seconds(benchmark: Path) -> float:
 
 def time_of_more_seeds(results: Path, cost: list[dict[str, Any]]) -> str:
     """How long two more seeds take: twice the share of the wall time in which jobs were at work that each seed has; nothing if unknown."""
-    seconds = wall_time(results)
+    seconds = sum(worked(results))
     if not seconds or not cost:
         return ""
     share = sum(row["seconds"] for row in cost if row["rule"] in OF_A_SEED) / cost[-1]["seconds"]

@@ -5,6 +5,7 @@ of texts and `predictions.js` those of `predictions`. A test set too large for o
 """
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -76,7 +77,7 @@ def answers(study: Study, testset: str) -> dict[str, Any]:
 
 
 def sentences(study: Study, testset: str) -> dict[str, Any]:
-    """What the page of a test set shows: a row for each sentence, of the first seed; and n-grams that one of two arms gets right more.
+    """What the page of a test set shows: a row for each sentence, of the first seed; and n-grams that one of any two arms gets right more.
 
     A row has the source, the reference, and how many of its words are rare; for each arm the hypothesis and sentence chrF, times 10.
     """
@@ -92,24 +93,29 @@ def sentences(study: Study, testset: str) -> dict[str, Any]:
 
     rows, _ = that_fit(map(row, range(len(sources))))
     codes = [code for code, _ in study.sides(testset)]
-    pairs = [(study.compared, study.baseline), (study.baseline, study.compared)] if study.compared != study.baseline else []
     return {
-        "data": {"arms": list(study.arms), "rows": rows},
+        "data": {"arms": list(study.arms), "rows": rows, "ngrams": ngrams(references, list(hypotheses.values()), codes[1])},
         "languages": codes,
-        "ngrams": {arm: ngrams(references, hypotheses[arm], hypotheses[other], codes[1]) for arm, other in pairs},
         "left_out": len(sources) - len(rows),
         "low": low,
     }
 
 
-def ngrams(references: list[str], mine: list[str], theirs: list[str], code: str) -> list[tuple[str, int, int]]:
-    """The n-grams of one to four words that the outputs `mine` get right more often than `theirs`, and how often each does.
+def ngrams(references: list[str], outputs: list[list[str]], code: str) -> list[list[list[tuple[str, int, int]]]]:
+    """For every two of the `outputs` the n-grams of one to four words that the first gets right more often, with how often each does.
 
     compare-mt counts them (Neubig et al. 2019); those whose difference is greatest come first.
     """
     from compare_mt.ngram_utils import compare_ngrams
 
-    wanted, first, second = ([line.split() for line in segment(lines, code)] for lines in (references, mine, theirs))
-    right, others = (compare_ngrams(wanted, lines)[1] for lines in (first, second))
-    gained = [(others[gram] - count, gram) for gram, count in right.items() if count > others[gram]]
-    return [(" ".join(gram), right[gram], others[gram]) for _, gram in sorted(gained)[:NGRAMS]]
+    if len(outputs) < 2:
+        return []
+    wanted, *written = ([line.split() for line in segment(lines, code)] for lines in (references, *outputs))
+    right = [Counter(compare_ngrams(wanted, lines)[1]) for lines in written]
+    return [[gained(mine, theirs) for theirs in right] for mine in right]
+
+
+def gained(mine: Counter[tuple[str, ...]], theirs: Counter[tuple[str, ...]]) -> list[tuple[str, int, int]]:
+    """The n-grams that `mine` counts more often than `theirs`, with both counts; the greatest differences, and at most `NGRAMS` of them."""
+    more = sorted((theirs[gram] - count, gram) for gram, count in mine.items() if count > theirs[gram])
+    return [(" ".join(gram), mine[gram], theirs[gram]) for _, gram in more[:NGRAMS]]

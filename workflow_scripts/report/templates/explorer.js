@@ -1,5 +1,6 @@
 // Rows of [line, text, what is right, …], of which some are chosen, sorted and shown. What a page shows has a script of its own:
-// textsOf, lengthOf, gapOf and tableOf of a row, and what it adds to SHOWN, ORDER and KEPT.
+// lengthOf, gapOf, tableOf and scoresOf of a row, its COLUMNS, and what it adds to SHOWN, ORDER and KEPT.
+// A column is a name, a function from a row to its texts, and whether the search looks there; the first text of some stands for all.
 const {arms, rows, ...more} = JSON.parse(document.getElementById("data").textContent);
 const ask = Object.fromEntries([...document.querySelectorAll(".ask [id]")].map(field => [field.id, field]));
 const PAGE = 50;
@@ -9,7 +10,9 @@ let shown = PAGE, found = [];
 const UNSPACED = "\\p{Script=Han}\\p{Script=Hiragana}\\p{Script=Katakana}\\p{Script=Thai}\\p{Script=Lao}\\p{Script=Khmer}\\p{Script=Myanmar}";
 const WORD = `[${UNSPACED}]\\p{M}*|(?:(?![${UNSPACED}])[\\p{L}\\p{N}\\p{M}])+`;
 const WORDS = new RegExp(WORD, "gu"), PARTS = new RegExp(`(${WORD})`, "u");
-const wordsOf = text => text.toLowerCase().match(WORDS) ?? [];
+// a letter and its accent are one character or two, which look alike
+const plain = text => text.normalize("NFC").toLowerCase();
+const wordsOf = text => plain(text).match(WORDS) ?? [];
 const written = (number, places = 1) => (number < 0 ? "\u2212" : "") + Math.abs(number).toFixed(places);
 const signed = (number, places = 1) => (number > 0 ? "+" : "") + written(number, places);
 const placeOf = name => arms.indexOf(ask[name].value);
@@ -39,6 +42,7 @@ const ORDER = {
 const KEPT = [
   row => Math.abs(gapOf(row)) >= number("least", 0),
   row => lengthOf(row) >= number("shortest", 0) && lengthOf(row) <= number("longest", Infinity),
+  row => !ask.line.value || row[0] === Number(ask.line.value),
 ];
 const CHANGED = [];
 
@@ -47,9 +51,17 @@ const show = () => {
   document.getElementById("more").hidden = shown >= found.length;
 };
 
+// the texts of a row, by column, as the search compares them
+const plainTexts = new Map();
+const plainTextsOf = row => {
+  if (!plainTexts.has(row)) plainTexts.set(row, COLUMNS.filter(column => column.searched).map(column => column.texts(row).map(plain)));
+  return plainTexts.get(row);
+};
+
 const look = () => {
-  const wanted = ask.search.value.trim().toLowerCase();
-  const has = row => !wanted || textsOf(row).some(text => text.toLowerCase().includes(wanted));
+  const wanted = plain(ask.search.value.trim());
+  const looksIn = row => ask.in.value === "" ? plainTextsOf(row).flat() : plainTextsOf(row)[ask.in.value];
+  const has = row => !wanted || looksIn(row).some(text => text.includes(wanted));
   found = rows.filter(row => has(row) && KEPT.every(keeps => keeps(row)) && SHOWN[ask.show.value](row)).sort(ORDER[ask.sort.value]);
   shown = PAGE;
   const count = kind => rows.filter(SHOWN[kind]).length;
@@ -72,8 +84,42 @@ const numbers = (heads, body, caption) => {
 };
 const mean = values => values.reduce((sum, value) => sum + value, 0) / values.length;
 
+// The address of the page says what is asked, as far as it is not asked from the beginning: #search=word&line=448
+const FIRST = Object.fromEntries(Object.entries(ask).map(([name, field]) => [name, field.value]));
+const addressOf = values => {
+  const changed = Object.entries(values).filter(([name, value]) => value !== FIRST[name]);
+  return changed.length ? `#${new URLSearchParams(changed)}` : "#";
+};
+const readAddress = () => {
+  const said = new URLSearchParams(location.hash.slice(1));
+  for (const [name, field] of Object.entries(ask)) {
+    field.value = said.get(name) ?? FIRST[name];
+    if (field.selectedIndex === -1) field.value = FIRST[name]; // an address of another page
+  }
+};
+const writeAddress = () => {
+  const address = addressOf(Object.fromEntries(Object.entries(ask).map(([name, field]) => [name, field.value])));
+  if (address !== (location.hash || "#")) history.replaceState(null, "", address);
+};
+// what a row is called, as a link to a page that shows it alone
+const linkTo = row => {
+  const link = made("a", `Line ${row[0]}`);
+  link.setAttribute("href", addressOf({line: String(row[0]), mine: ask.mine.value, theirs: ask.theirs.value}));
+  return link;
+};
+
+const asTable = () => [
+  ["line", ...COLUMNS.map(column => column.name), ...arms.map(arm => `score of ${arm}`), `${ask.mine.value} \u2212 ${ask.theirs.value}`],
+  ...found.map(row => [row[0], ...COLUMNS.map(column => column.texts(row)[0]), ...scoresOf(row), Number(gapOf(row).toFixed(4))].map(String)),
+];
+
 const begin = () => {
-  const renew = () => { for (const changed of [look, ...CHANGED]) changed(); };
+  COLUMNS.filter(column => column.searched).forEach(({name}, place) => ask.in.append(made("option", name, {value: String(place)})));
+  ask.in.closest("label").hidden = ask.in.options.length < 3;
+  const renew = () => { for (const changed of [look, ...CHANGED, writeAddress]) changed(); };
+  readAddress();
+  addEventListener("hashchange", () => { readAddress(); renew(); });
+  document.getElementById("csv").addEventListener("click", () => save(`${NAME}.csv`, asCsv(asTable()), "text/csv"));
   let pause; // in typing
   for (const field of Object.values(ask)) field.addEventListener("input", () => {
     clearTimeout(pause);

@@ -43,13 +43,6 @@ addEventListener("hashchange", open);
 open();
 
 // saving and copying: tables as CSV and LaTeX, figures as SVG
-const save = (name, text, kind) => {
-  const link = document.createElement("a");
-  link.setAttribute("href", URL.createObjectURL(new Blob([text], {type: kind})));
-  link.download = name;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.getAttribute("href")), 1000);
-};
 const named = part => {
   let at = part;
   while (at && !at.matches("main") && !at.previousElementSibling?.matches("h2, h3")) at = at.previousElementSibling ?? at.parentElement;
@@ -64,7 +57,6 @@ const worded = cell => {
   return small.length ? `${main} (${small.join("; ")})` : main;
 };
 const rowsOf = table => [...table.rows].map(row => [...row.cells].map(worded));
-const csv = table => rowsOf(table).map(row => row.map(cell => /[",\n]/.test(cell) ? `"${cell.replace(/"/g, '""')}"` : cell).join(",")).join("\n") + "\n";
 const ESCAPES = {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "\u00b1": "$\\pm$", "\u2212": "$-$", "\u2020": "$^\\dagger$", "\u2021": "$^\\ddagger$", "<": "$<$", ">": "$>$"};
 const escaped = text => text.replace(/[\\&%$#_{}~^\u00b1\u2212\u2020\u2021<>]/g, sign => ESCAPES[sign] ?? `\\${sign}`);
 const signaturesOf = table => {
@@ -87,16 +79,28 @@ const button = (name, label, does) => {
   made.addEventListener("click", does);
   return made;
 };
+// what copies a text says so when it has
+const copying = (label, text) => {
+  const made = button("copy", label, async () => {
+    await navigator.clipboard.writeText(text());
+    made.textContent = "copied";
+  });
+  return made;
+};
+for (const command of document.querySelectorAll(".command")) {
+  const tools = document.createElement("span");
+  tools.className = "tools";
+  tools.append(copying("copy this command", () => command.textContent));
+  command.after(" ", tools);
+}
 for (const box of document.querySelectorAll(".wide")) {
   const table = box.querySelector("table");
   if (!table?.rows.length) continue;
-  const tools = document.createElement("p"), copy = button("copy", "copy this table", async () => {
-    await navigator.clipboard.writeText(rowsOf(table).map(row => row.join("\t")).join("\n"));
-    copy.textContent = "copied";
-  });
+  const tools = document.createElement("p");
   tools.className = "tools";
-  tools.append(button("CSV", "save this table as CSV", () => save(`${named(table)}.csv`, csv(table), "text/csv")),
-    button("LaTeX", "save this table as LaTeX", () => save(`${named(table)}.tex`, latex(table), "text/x-tex")), copy);
+  tools.append(button("CSV", "save this table as CSV", () => save(`${named(table)}.csv`, asCsv(rowsOf(table)), "text/csv")),
+    button("LaTeX", "save this table as LaTeX", () => save(`${named(table)}.tex`, latex(table), "text/x-tex")),
+    copying("copy this table", () => rowsOf(table).map(row => row.join("\t")).join("\n")));
   box.after(tools);
 }
 const drawn = chart => {

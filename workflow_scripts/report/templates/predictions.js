@@ -2,7 +2,7 @@
 const gapOf = row => row[4][placeOf("mine")] - row[4][placeOf("theirs")];
 const right = (row, at) => row[4][at] >= more.best;
 const lengthOf = row => KIND.words ? KIND.words(row) : wordsOf(row[1][0]).length;
-const textsOf = row => KIND.texts(row);
+const scoresOf = row => row[4];
 const code = at => LANGUAGES[Math.min(at, LANGUAGES.length - 1)];
 // of numbers none is right, but some are near
 const PLACES = more.best ? 1 : 2;
@@ -20,10 +20,19 @@ const inPassage = (passage, span) => {
   return [before, made("mark", cut(start, end)), after];
 };
 
+// columns that the search looks in, and columns that are only saved
+const given = (name, texts) => ({name, texts, searched: true});
+const kept = (name, text) => ({name, texts: row => [text(row)]});
+
 const KINDS = {
   labels: {
     whole: true,
-    texts: row => [...row[1], row[2], ...row[3]],
+    columns: [
+      given("text", row => [row[1][0]]),
+      ...(rows.some(row => row[1].length > 1) ? [given("second text", row => [row[1][1] ?? ""])] : []),
+      given("right", row => [row[2]]),
+      ...arms.map((arm, at) => given(arm, row => [row[3][at]])),
+    ],
     fill: (body, row) => {
       row[1].forEach((text, at) => line(body, at ? "second text" : "text", text, code(0)));
       line(body, "right", row[2], "");
@@ -33,7 +42,11 @@ const KINDS = {
   },
   tags: {
     words: row => row[1].length,
-    texts: row => [row[1].join(" "), row[1].join("")], // with blanks, and as scripts without them are written
+    columns: [
+      given("words", row => [row[1].join(" "), row[1].join("")]), // with blanks, and as scripts without them are written
+      kept("right", row => row[2]),
+      ...arms.map((arm, at) => kept(arm, row => row[3][at])),
+    ],
     fill: (body, row) => {
       const wide = (name, cells) => {
         const cellsOf = body.insertRow();
@@ -48,7 +61,12 @@ const KINDS = {
     wide: true,
   },
   spans: {
-    texts: row => [row[1][0], more.passages[row[1][1]], ...row[2][0]],
+    columns: [
+      given("question", row => [row[1][0]]),
+      given("passage", row => [more.passages[row[1][1]]]),
+      given("right", row => [row[2][0].join("; ")]),
+      ...arms.map((arm, at) => given(arm, row => [row[3][at][1]])),
+    ],
     fill: (body, row) => {
       const [[question, passage], [answers, span]] = [row[1], row[2]];
       line(body, "question", question, code(0));
@@ -58,7 +76,11 @@ const KINDS = {
     },
   },
   ranks: {
-    texts: row => [row[1][0], ...row[2][1].map(([text]) => text)],
+    columns: [
+      given("query", row => [row[1][0]]),
+      given("documents", row => [row[2][1].map(([text, grade]) => `${text} (grade ${grade})`).join("; ")]),
+      ...arms.map((arm, at) => kept(`rank of a best one, ${arm}`, row => String(row[3][at][0]))),
+    ],
     fill: (body, row) => {
       const [count, documents] = row[2], highest = Math.max(...documents.map(([, grade]) => grade));
       line(body, `query, ${count} documents`, row[1][0], code(0));
@@ -71,7 +93,11 @@ const KINDS = {
   },
   neighbours: {
     whole: true,
-    texts: row => [row[1][0], row[2], ...row[3].map(([text]) => text)],
+    columns: [
+      given("sentence", row => [row[1][0]]),
+      given("translation", row => [row[2]]),
+      ...arms.map((arm, at) => given(arm, row => [row[3][at][0]])),
+    ],
     fill: (body, row) => {
       line(body, "sentence", row[1][0], code(0));
       line(body, "translation", row[2], code(1));
@@ -80,11 +106,11 @@ const KINDS = {
     },
   },
 };
-const KIND = KINDS[more.kind];
+const KIND = KINDS[more.kind], COLUMNS = KIND.columns;
 
 const tableOf = row => {
   const table = made("table", [], {className: KIND.wide ? "" : "pair"});
-  table.createCaption().append(`Line ${row[0]}: ${ask.mine.value} \u2212 ${ask.theirs.value} is ${signed(gapOf(row), PLACES)}`);
+  table.createCaption().append(linkTo(row), `: ${ask.mine.value} \u2212 ${ask.theirs.value} is ${signed(gapOf(row), PLACES)}`);
   KIND.fill(table.createTBody(), row);
   return KIND.wide ? made("div", table, {className: "wide"}) : table;
 };

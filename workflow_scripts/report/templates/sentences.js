@@ -1,7 +1,13 @@
 // a row is [line, source, reference, rare words, what the arms wrote, ten times their chrF]
 const gapOf = row => (row[5][placeOf("mine")] - row[5][placeOf("theirs")]) / 10;
 const lengthOf = row => wordsOf(row[2]).length;
-const textsOf = row => [row[1], row[2], ...row[4]];
+const scoresOf = row => row[5].map(score => score / 10);
+const COLUMNS = [
+  {name: "source", texts: row => [row[1]], searched: true},
+  {name: "reference", texts: row => [row[2]], searched: true},
+  ...arms.map((arm, at) => ({name: arm, texts: row => [row[4][at]], searched: true})),
+  {name: "rare words", texts: row => [String(row[3])]},
+];
 
 // each word of a hypothesis is marked where the reference has no more of it
 const marked = (text, reference) => {
@@ -9,7 +15,7 @@ const marked = (text, reference) => {
   for (const word of wordsOf(reference)) left.set(word, (left.get(word) ?? 0) + 1);
   const all = document.createDocumentFragment();
   for (const part of text.split(PARTS)) {
-    const word = part.toLowerCase();
+    const word = plain(part);
     if (!/[\p{L}\p{N}]/u.test(part)) all.append(part);
     else if (left.get(word)) { left.set(word, left.get(word) - 1); all.append(part); }
     else all.append(made("i", part, {className: "wrong"}));
@@ -21,16 +27,16 @@ const marked = (text, reference) => {
 const missed = (reference, outputs) => {
   const there = new Set(outputs.flatMap(wordsOf)), all = document.createDocumentFragment();
   for (const part of reference.split(PARTS)) {
-    if (!/[\p{L}\p{N}]/u.test(part) || there.has(part.toLowerCase())) all.append(part);
+    if (!/[\p{L}\p{N}]/u.test(part) || there.has(plain(part))) all.append(part);
     else all.append(made("em", part, {className: "missed"}));
   }
   return all;
 };
 
 const tableOf = row => {
-  const [place, source, reference, rare, outputs, scores] = row;
+  const [, source, reference, rare, outputs, scores] = row;
   const table = made("table", [], {className: "pair"});
-  table.createCaption().append(`Line ${place}: ${ask.mine.value} \u2212 ${ask.theirs.value} is ${signed(gapOf(row))}` + (rare ? `; rare words: ${rare}` : ""));
+  table.createCaption().append(linkTo(row), `: ${ask.mine.value} \u2212 ${ask.theirs.value} is ${signed(gapOf(row))}` + (rare ? `; rare words: ${rare}` : ""));
   const body = table.createTBody();
   line(body, "source", source, LANGUAGES[0]);
   line(body, "reference", missed(reference, outputs), LANGUAGES[1]);
@@ -51,3 +57,16 @@ for (const [what, of, ranges] of BUCKETS) for (const [low, high, called] of rang
   if (some.length) body.push([`${what}: ${called}`, some.length, ...arms.map((arm, at) => (mean(some.map(row => row[5][at])) / 10).toFixed(1))]);
 }
 document.getElementById("buckets").append(numbers(["", "sentences", ...arms], body, "Mean sentence-level chrF."));
+
+// n-grams that one of the two arms gets right more often, each way
+let counted = "";
+const showNgrams = () => {
+  const pair = [placeOf("mine"), placeOf("theirs")], box = document.getElementById("ngrams");
+  if (!box || counted === String(pair)) return;
+  counted = String(pair);
+  box.replaceChildren(...[pair, [...pair].reverse()].filter(([one, other]) => one !== other).map(([one, other]) => {
+    const body = more.ngrams[one][other].map(([gram, ...counts]) => [made("span", gram, {lang: LANGUAGES[1]}), ...counts]);
+    return numbers(["words", arms[one], arms[other]], body, `${arms[one]} more often than ${arms[other]}`);
+  }));
+};
+CHANGED.push(showNgrams);
