@@ -51,7 +51,8 @@ def test_with_one_seed_p_counts_both_sides_and_sacrebleus_one(files):
         one_side = single[row["arm"]][row["metric"]]["p"]
         # the same resamples: of a symmetrical distribution the other side has as many
         assert one_side <= row["p"] <= 3 * one_side + 0.05
-        assert (row["low"] < 0 < row["high"]) == (row["p"] > 0.05) or 0.02 < row["p"] < 0.1
+        # of skewed resamples the two may differ near 0.05; none of these rows is
+        assert (row["low"] < 0 < row["high"]) == (row["p"] > 0.05)
     assert any(1 / 301 < row["p"] < 1 for row in pairs) and read_json(folder / "o.json")["two_sided"]
 
 

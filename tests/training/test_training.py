@@ -142,7 +142,12 @@ def test_a_part_without_rows_adds_nothing():
 def test_remainders_of_pools_are_shared(setup, tmp_path):
     folder, start = setup
     some = {**TINY, "batch_tokens": 150, "micro_batch_tokens": 20, "max_length": 20, "too_long": "cut"}
-    finetune(folder, start, tmp_path, Training(updates=40, evaluate_every=40, checkpoint="last", **some))
+    settings = Training(updates=40, evaluate_every=40, checkpoint="last", **some)
+    rows = ParallelText(folder / "train.de", folder / "train.en", ("de", "en"), load_codec(start), settings)
+    parts = math.ceil(settings.batch_tokens / settings.micro_batch_tokens)
+    assert min(map(len, Batches(rows, settings.batch_tokens, settings.updates, seed=1))) < parts
+    finetune(folder, start, tmp_path, settings)
+    assert curve_of(tmp_path)[-1]["update"] == "40"
 
 
 def test_collate_pads_and_rotates():
