@@ -55,7 +55,8 @@ def measures(study: Study, over_seeds: Rows) -> Rows:
     """One row per test set, seed, arm and metric: value, difference from the baseline, 95 % interval (`low`, `high`), p, marker.
 
     `p` is corrected, as configured, for the comparisons of all arms and test sets by that metric with that seed;
-    `p_single` is not. Both are two-sided. `p_sacrebleu` is sacreBLEU's, corrected, which counts one side of the bootstrap's resamples.
+    `p_single` is not. Both are two-sided. `p_sacrebleu` and `p_sacrebleu_single` are sacreBLEU's, which counts one side of the bootstrap's
+    resamples.
     """
     rows = []
     # with a single seed the test over all seeds, that of COMET too, is the test of the seed
@@ -66,8 +67,9 @@ def measures(study: Study, over_seeds: Rows) -> Rows:
         for arm in study.arms:
             for metric, score in measured(study, testset, arm, seed).items():
                 tested = systems.get(arm, {}).get(metric) or all_seeds.get((testset, arm, metric), {})
-                p = None if arm == study.baseline else tested.get("p_single", tested.get("p"))
-                both = all_seeds.get((testset, arm, metric), {}).get("p_single", two_sided(study, p)) if p is not None else None
+                as_tested = None if arm == study.baseline else tested.get("p_single", tested.get("p"))
+                both_sides = all_seeds.get((testset, arm, metric), {}).get("p_single", two_sided(study, as_tested))
+                p = None if as_tested is None else both_sides
                 if arm == study.baseline:
                     baseline[metric] = score["value"]
                 difference = score["value"] - baseline[metric] if metric in baseline else None
@@ -75,13 +77,11 @@ def measures(study: Study, over_seeds: Rows) -> Rows:
                 rows.append(
                     {"testset": testset, "seed": seed, "arm": arm, "metric": metric, "value": score["value"], "difference": difference}
                     | {"low": None if ci is None else tested["mean"] - ci, "high": None if ci is None else tested["mean"] + ci}
-                    | {"p_single": with_ties(p, difference), "both_sides": with_ties(both, difference)}
+                    | {"p_single": with_ties(p, difference), "p_sacrebleu_single": with_ties(as_tested, difference)}
                     | {"signature": score["signature"], "test": tested.get("signature")}
                 )
     correct(study, rows, "metric", "seed")
-    for row in rows:
-        row["p_sacrebleu"], row["p_single"] = row["p"], row.pop("both_sides")
-    correct(study, rows, "metric", "seed")
+    correct(study, rows, "metric", "seed", raw="p_sacrebleu_single", into="p_sacrebleu")
     for row in rows:
         row["marker"] = marker(row["p"], row["difference"] or 0.0, row["metric"])
     return rows
@@ -107,8 +107,8 @@ def measured(study: Study, testset: str, arm: str, seed: int) -> dict[str, dict[
 
 def comet_scores(study: Study, testset: str, arm: str, seed: int) -> dict[str, Any]:
     """COMET's file. It is read without noting its provenance, because COMET has other library versions by design."""
-    measures = getattr(study.settings, "comet", None)
-    return read_json(study.seed(arm, seed) / f"{testset}.comet.json") if measures else {"value": None, "reason": None}
+    asked = getattr(study.settings, "comet", None)
+    return read_json(study.seed(arm, seed) / f"{testset}.comet.json") if asked else {"value": None, "reason": None}
 
 
 def failures(study: Study) -> list[str]:
@@ -192,15 +192,15 @@ def differences(study: Study) -> Rows:
     return rows
 
 
-def correct(study: Study, rows: Rows, *family: str) -> None:
-    """Set `p` of each row: `p_single`, corrected for the number of rows in its family. Rows of a family agree in the given keys."""
+def correct(study: Study, rows: Rows, *family: str, raw: str = "p_single", into: str = "p") -> None:
+    """Set the key `into` of each row: `raw`, corrected for the number of rows in its family. Rows of a family agree in the given keys."""
     for row in rows:
-        row["p"] = row["p_single"]
+        row[into] = row[raw]
     if study.settings.scores.correction == "none":
         return
-    for _, group in grouped([row for row in rows if row["p_single"] is not None], *family):
-        for at, p in holm({at: row["p_single"] for at, row in enumerate(group)}).items():
-            group[at]["p"] = p
+    for _, group in grouped([row for row in rows if row[raw] is not None], *family):
+        for at, p in holm({at: row[raw] for at, row in enumerate(group)}).items():
+            group[at][into] = p
 
 
 def with_ties(p: float | None, difference: float | None) -> float | None:
