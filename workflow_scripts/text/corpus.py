@@ -20,7 +20,7 @@ are too long are then cut instead of removed; the summaries of test sets are nev
 import hashlib
 import itertools
 import unicodedata
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -194,12 +194,12 @@ def kept_pairs(settings: Corpus, leaks_a: set[str], leaks_b: set[str], tally: Ta
         tally.words.update(dict(zip(languages, measured.lengths, strict=True)))
         yield pair.a, pair.b
     if not tally.sample:
-        held_out = tally.removed["equals dev or test"] > tally.read / 2
+        mostly_held_out = tally.removed["equals dev or test"] > tally.read / 2
         raise InputError(
             f"{_describe(settings.train)}: no training pair left of {tally.read} ({dict(tally.removed)}); "
             + (
                 "most are in the dev or test sets as well, so name other text for one of them"
-                if held_out
+                if mostly_held_out
                 else "is the file empty, do its lines end in \\n, are the filters too strict?"
             )
         )
@@ -351,7 +351,8 @@ def assign_documents(settings: Corpus) -> dict[str, str]:
     """Document → the held-out set that it belongs to, for all sets that are taken from the training source.
 
     The documents are sorted by a hash of seed and name, so their order stays the same when the source grows. One set after the other
-    takes documents until it has enough running sentences.
+    takes documents until it has enough running sentences. A set takes very large documents last: those of more than 20 running sentences
+    and more than a tenth of what the set asks for.
 
     Raises:
         InputError: The sets ask for more than half of the running sentences, or there are too few documents.
@@ -359,6 +360,18 @@ def assign_documents(settings: Corpus) -> dict[str, str]:
     wanted = {name: s.held_out for name, s in {"dev": settings.dev, **settings.test}.items() if s.held_out is not None}
     if not wanted:
         return {}
+    running = running_sentences(settings)
+    if sum(wanted.values()) > (most := running.total() // 2):
+        fewer = f", or ask for {most} in all at most" if most else ""
+        raise InputError(
+            f"{_describe(settings.train)}: held_out asks for {sum(wanted.values())} running sentences of {running.total()}; "
+            f"give dev and test files of their own{fewer} ({what_is_held_out(settings)})"
+        )
+    return dealt_out(settings, running, wanted)
+
+
+def running_sentences(settings: Corpus) -> Counter[str]:
+    """Document → how many running sentences of the training source it has, each counted where it comes first."""
     running: Counter[str] = Counter()
     keys: set[bytes] = set()
     for chunk in chunks(read_pairs(settings.train, settings.languages, settings.documents)):
@@ -367,32 +380,35 @@ def assign_documents(settings: Corpus) -> dict[str, str]:
             if is_running and (digest := _digest(leak_key(pair.a))) not in keys:
                 keys.add(digest)
                 running[pair.document] += 1
-    if sum(wanted.values()) > (most := sum(running.values()) // 2):
-        fewer = f", or ask for {most} in all at most" if most else ""
-        raise InputError(
-            f"{_describe(settings.train)}: held_out asks for {sum(wanted.values())} running sentences of {sum(running.values())}; "
-            f"give dev and test files of their own{fewer} ({what_is_held_out(settings)})"
-        )
-    order = sorted(running, key=lambda d: hashlib.blake2b(f"{settings.seed}\t{d}".encode()).digest())
-    assigned: dict[str, str] = {}
-    documents = iter(order)
+    return running
+
+
+def in_order(documents: Iterable[str], seed: int) -> list[str]:
+    """The documents in the order in which sets take them, by a hash of seed and name."""
+    return sorted(documents, key=lambda document: hashlib.blake2b(f"{seed}\t{document}".encode()).digest())
+
+
+def dealt_out(settings: Corpus, running: Counter[str], wanted: dict[str, int]) -> dict[str, str]:
+    """Document → its set, as `assign_documents` says, for sets that want so many of the `running` sentences."""
+    left = deque(in_order(running, settings.seed))
     giants: list[str] = []
+    assigned: dict[str, str] = {}
     for name, target in wanted.items():
         count = 0
         while count < target:
-            document = next(documents, None)
-            if document is None:
-                document = min(giants, key=lambda giant: running[giant], default=None)
-                if document is None or 2 * (running[document] + sum(running[d] for d in assigned)) > running.total():
+            # one of them alone would make up most of the set
+            while left and running[left[0]] > max(20, target // 10):
+                giants.append(left.popleft())
+            if left:
+                document = left.popleft()
+            else:
+                giants.sort(key=lambda giant: running[giant])
+                if not giants or 2 * (running[giants[0]] + sum(running[taken] for taken in assigned)) > running.total():
                     raise InputError(
                         f"{_describe(settings.train)}: too few documents to hold out {target} running sentences for {name!r} "
                         "and keep at least half; ask for fewer, or give a file"
                     )
-                giants.remove(document)
-            # very large documents come last, because one of them alone would make up most of a set
-            elif running[document] > max(20, target // 10):
-                giants.append(document)
-                continue
+                document = giants.pop(0)
             assigned[document] = name
             count += running[document]
     return assigned
