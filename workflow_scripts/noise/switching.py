@@ -94,13 +94,13 @@ def switch_lines(
     """
     entry: Entry = registry.entry("noise", kind)
     own = own_settings(entry, noise_settings)
-    switched: list[str] = []
+    noised: list[str] = []
     total: Counter[str] = Counter()
     for chunk in chunks(lines):
-        new, counts = switch_words(find_words(chunk, lookup, given), lookup, entry, seed, stream, first + len(switched), noise, own)
-        switched += new
+        new, counts = switch_words(find_words(chunk, lookup, given), lookup, entry, seed, stream, first + len(noised), noise, own)
+        noised += new
         total.update(counts)
-    return switched, total
+    return noised, total
 
 
 class Found(NamedTuple):

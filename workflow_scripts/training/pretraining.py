@@ -249,7 +249,7 @@ def objective_block(entry: Objective, given: Mapping[str, Any], training: Traini
 
 def pretrain(
     block: Pretraining,
-    objective: str | None,
+    objective_name: str | None,
     texts: Texts,
     make_start: Callable[[list[str], Path], Path],
     where: str,
@@ -273,7 +273,7 @@ def pretrain(
         # dev lines first, as they stand in the text
         lines = [line for code, text in train.lines.items() for line in (*dev.lines[code], *text)]
         start = make_start([*lines, *(line for one in train.bitext for side in one.sides.values() for line in side)], folder)
-        used = objective_for(objective, family_of(start))
+        used = objective_for(objective_name, family_of(start))
         entry: Objective = registry.entry("objective", used)
         if entry.reads == "pairs" and not texts.bitext:
             raise InputError(f"backbone: objective {used} needs parallel text; name corpora in `{where}.bitext`")
@@ -387,7 +387,7 @@ def own_documents(
                 begins = False
 
 
-def measure(model: Path, objective: str, material: Material, training: Training) -> dict:
+def measure(model: Path, objective_name: str, material: Material, training: Training) -> dict:
     """The loss on lines that were kept back, beside that of a unigram model, in nats per label.
 
     The unigram model knows how often each piece is a label in the first epoch (add-one).
@@ -407,7 +407,7 @@ def measure(model: Path, objective: str, material: Material, training: Training)
     total = sum(counts.values()) + len(codec.tokenizer)
     labels = [i for part in dev for _, row in part.rows for i in row if i >= 0]
     with quick_products():
-        losses = material.losses(network, codec, dev) if material.losses else {f"{objective}_loss": dev_loss(network, codec, dev)}
+        losses = material.losses(network, codec, dev) if material.losses else {f"{objective_name}_loss": dev_loss(network, codec, dev)}
     return {
         "family": family_of(model).reported,
         "parameters": sum(p.numel() for p in network.parameters()),
