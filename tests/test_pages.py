@@ -75,6 +75,8 @@ def without_links(text: str) -> str:
 
 MOST_WORDS = 1_200
 """How many words README has at most, so that it is read in five minutes."""
+MOST_WORDS_OF_A_VERSION, MOST_WORDS_OF_A_CHANGE = 3_000, 45
+"""How many words a page of the changelog has at most, and one of its changes."""
 LONGEST_SENTENCE = 25
 """How many words a sentence has at most, so that a reader who is not a native speaker understands it at once."""
 PLAIN = [path for path in PAGES if "samples" not in path.parts]
@@ -93,6 +95,14 @@ def sentences(page: str) -> list[str]:
 
 def test_readme_is_read_in_five_minutes():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) <= MOST_WORDS
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs/changelog").glob("*.md")), ids=lambda path: path.stem)
+def test_a_version_is_read_in_a_quarter_of_an_hour_and_each_change_in_a_moment(page):
+    text = page.read_text(encoding="utf-8")
+    assert len(text.split()) <= MOST_WORDS_OF_A_VERSION, "shorten: details belong to the pages that a line leads to"
+    changes = re.findall(r"^- (.*(?:\n  .*)*)", text, flags=re.M)
+    assert [change for change in changes if len(change.split()) > MOST_WORDS_OF_A_CHANGE] == []
 
 
 @pytest.mark.parametrize("page", PLAIN, ids=lambda path: str(path.relative_to(ROOT)))
