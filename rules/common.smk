@@ -33,7 +33,7 @@ from workflow_scripts.run.config import check_folder, check_record, dumped, load
 from workflow_scripts.run.uses import missing_files
 from workflow_scripts.run.digest import digest
 from workflow_scripts.run.jobs import as_json, flags, jobs_of
-from workflow_scripts.run.loading import check_files, located, with_nulls
+from workflow_scripts.run.config_files import check_files, located, with_nulls
 from workflow_scripts.run.partitions import gpu_here
 from workflow_scripts.stage import InputError, atomic, resource
 from workflow_scripts.tasks.plan import Plans

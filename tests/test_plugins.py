@@ -14,7 +14,7 @@ from workflow_scripts.entry_names import typed
 from workflow_scripts.errors import InputError
 from workflow_scripts.run import findings
 from workflow_scripts.run.config import _adapter, dumped, load, read
-from workflow_scripts.run.loading import plugins_of
+from workflow_scripts.run.config_files import plugins_of
 
 NOISE = """from crossgap import noise
 

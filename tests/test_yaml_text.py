@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import warm
 
-from workflow_scripts.run.loading import at_home, check_files
+from workflow_scripts.run.config_files import at_home, check_files
 from workflow_scripts.stage import InputError
 from workflow_scripts.yaml_text import composed, configfiles
 

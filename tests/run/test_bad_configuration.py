@@ -10,7 +10,7 @@ from configurations import DEFAULT, changed
 
 from workflow_scripts.evidence import scores
 from workflow_scripts.run import config
-from workflow_scripts.run.loading import check_files, with_nulls
+from workflow_scripts.run.config_files import check_files, with_nulls
 from workflow_scripts.stage import InputError
 
 TRAINING = "experiments/help-de-en/training"

@@ -11,7 +11,7 @@ from configurations import DEFAULT, changed
 from snakemake.utils import update_config
 
 from workflow_scripts.config.phases import Phase
-from workflow_scripts.run import config, loading
+from workflow_scripts.run import config, config_files, loading
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.experiment import grid_points, phase_training
 from workflow_scripts.tasks.retrieval import NamedModel
@@ -262,10 +262,10 @@ def test_an_error_names_the_file_and_the_line_of_its_key(tmp_path):
     said = (
         "config:\n  experiments.mine.training.lr: unknown key\n  experiments.mine.source.0: odd\n  experiments.other: odd\n  run.seeds: odd"
     )
-    _, lr, source, other, seeds = loading.located(said, (below, above, tmp_path / "gone.yaml"), {"run": {"seeds": 3}}).split("\n")
+    _, lr, source, other, seeds = config_files.located(said, (below, above, tmp_path / "gone.yaml"), {"run": {"seeds": 3}}).split("\n")
     assert lr.endswith(f"unknown key ({above}, line 4)") and source.endswith(f"odd ({below}, line 5)")
     below.write_text("run: &run\n  inner: *run\n")  # an alias of a block inside itself
-    assert loading.located("config:\n  run.seeds: odd", (below,)).endswith("odd")
+    assert config_files.located("config:\n  run.seeds: odd", (below,)).endswith("odd")
     # one that `each` has made stands in no file, nor does what the command line sets
     assert other.endswith(": odd") and seeds.endswith(": odd")
 

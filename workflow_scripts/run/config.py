@@ -23,8 +23,9 @@ from workflow_scripts import plugins, registry
 from workflow_scripts.config.configuration import Config
 from workflow_scripts.config.experiments import OfItsTask
 from workflow_scripts.entry_names import typed
+from workflow_scripts.run.config_files import located, plugins_of, stands_alone
 from workflow_scripts.run.explanations import explained
-from workflow_scripts.run.loading import ALIKE, DEFINITIONS, located, plugins_of, stands_alone, written_out
+from workflow_scripts.run.loading import ALIKE, DEFINITIONS, written_out
 from workflow_scripts.run.uses import data_file, sources_of
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks.entry import Task

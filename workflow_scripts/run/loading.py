@@ -5,192 +5,25 @@ by the names, reads published numbers from their tables, and moves lists of trai
 otherwise.
 """
 
-import contextlib
 import dataclasses
 import fnmatch
 import itertools
-import os
-import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, get_origin
-
-import yaml
 
 from workflow_scripts import registry
 from workflow_scripts.config.experiments import task_name
 from workflow_scripts.names import instead
-from workflow_scripts.stage import ROOT, InputError, read_rows, resource
+from workflow_scripts.run.config_files import at_home
+from workflow_scripts.stage import InputError, read_rows, resource
 from workflow_scripts.tasks.entry import Task
 from workflow_scripts.tasks.writing_checks import TRAINING_TYPES
-from workflow_scripts.yaml_text import composed, odd_blank
 
 
 def written_out(raw: dict[str, Any]) -> dict[str, Any]:
     """The configuration as Snakemake has merged it, with all shorthand expanded."""
     return _with_grids(_with_defaults(with_published(spelt_out(at_home(raw)))))
-
-
-def at_home(value: Any, where: str = "") -> Any:
-    """`value` with ``~`` and variables of the environment (``$SCRATCH``) written out where a path begins with them, as a shell does it.
-
-    Raises `InputError` where there is no such user or variable.
-    """
-    if isinstance(value, dict):
-        return {key: at_home(item, f"{where}.{key}".lstrip(".")) for key, item in value.items()}
-    if isinstance(value, list):
-        return [at_home(item, where) for item in value]
-    if not (isinstance(value, str) and re.match(r"(~[\w.-]*|\$\w+|\$\{\w+\})/", value)):
-        return value
-    full = os.path.expandvars(os.path.expanduser(value))
-    if full[:1] in "~$":
-        raise InputError(f"config:\n  {where}: {value!r}: there is no {value.partition('/')[0]} on this machine; write the path in full")
-    return full
-
-
-def check_files(paths: Iterable[Path | str]) -> None:
-    """Refuse files in the order in which they are laid over each other that are no YAML, or that do not mean what they say.
-
-    YAML takes the last of two keys of one name, and reads 010 as 8 and 1:30 as 90, without a word. A recipe that is laid `over` another one
-    stands behind it.
-    """
-    roots = {Path(path): composed(path) for path in paths}
-    problems = [problem for path, root in roots.items() for problem in dict.fromkeys(_misread(path, root))]
-    problems += _in_wrong_order({path: _below(path, root) for path, root in roots.items()})
-    if problems:
-        raise InputError("config:\n" + "\n".join(f"  {problem}" for problem in problems))
-
-
-def plugins_of(raw: dict[str, Any], files: Iterable[Path | str], ours: Any = ()) -> list[str]:
-    """The plugins that the configuration's files and the command line name, together: files as paths from here, others by their names.
-
-    A file is looked for beside the configuration that names it, then here, then in the repository. Without `files`, as in a module of
-    another workflow, `raw` has all of them. Raises `InputError` for what is no list of names.
-    """
-    found: list[str] = []
-    for path in files:
-        root = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-        found += [_beside(name, Path(path).parent) for name in _listed(root)]
-    found += [_beside(name, Path()) for name in _listed(ours if files else raw)]
-    return list(dict.fromkeys(found))
-
-
-def _listed(raw: Any) -> list[str]:
-    named = raw.get("plugins") if hasattr(raw, "get") else None
-    if named is not None and not (isinstance(named, list) and all(isinstance(name, str) for name in named)):
-        raise InputError(f"config:\n  plugins: wants a list of names, like [my_bridge.py], got {named!r}")
-    return named or []
-
-
-def _beside(name: str, folder: Path) -> str:
-    """Where the file of a plugin is that is named beside `folder`; the name itself of a module, or where there is no file."""
-    if not name.endswith(".py"):
-        return name
-    name = at_home(name, "plugins")
-    places = (folder / name, Path(name), ROOT / name)
-    found = next((place for place in places if place.is_file()), places[0])
-    return os.path.relpath(found) if found.resolve().is_relative_to(Path.cwd()) else str(found.resolve())
-
-
-def _misread(path: Path, root: yaml.MappingNode) -> Iterator[str]:
-    """What to tell of keys that stand twice in one block, of numbers that YAML takes for others, and of blanks that are none."""
-    waiting: list[yaml.Node] = [root]
-    visited: set[int] = set()
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, yaml.ScalarNode) and not node.style and re.fullmatch(r"[-+]?(0[0-7_]+|\d[\d_]*(:[0-5]?\d)+)", node.value):
-            line, read = node.start_mark.line + 1, yaml.safe_load(node.value)
-            yield f"{path}, line {line}: YAML reads {node.value} as {read}; write the number without 0 before it, and without :"
-        if isinstance(node, yaml.ScalarNode) and not node.style and (odd := odd_blank(node.value[:1] + node.value[-1:])):
-            where = "before" if odd_blank(node.value[:1]) else "behind"
-            yield f"{path}, line {node.start_mark.line + 1}: {odd} stands {where} {node.value.strip()!r}; write a plain blank"
-        if id(node) in visited or not isinstance(node, yaml.CollectionNode):
-            continue
-        visited.add(id(node))  # a YAML alias may refer to a block that contains it
-        if isinstance(node, yaml.SequenceNode):
-            waiting += node.value
-            continue
-        lines: dict[str, int] = {}
-        for key, value in node.value:
-            name, line = str(key.value), key.start_mark.line + 1
-            if name in lines:
-                yield f"{path}, line {line}: {name!r} stands here and in line {lines[name]}; keep one of the two"
-            lines.setdefault(name, line)
-            waiting += [key, value]
-
-
-def located(message: str, paths: Iterable[Path | str], ours: Any = ()) -> str:
-    """A message of problems, a line each that begins with a key's path, with the file and line where that key stands.
-
-    Of several files that have the key the last one counts, as it is laid over the others. `ours` has the keys that a command line sets,
-    which stand in no file.
-    """
-    places: dict[str, str] = {}
-    for path in paths:
-        with contextlib.suppress(InputError):
-            places |= {key: f"{path}, line {line}" for key, line in _lines_of(composed(path), "")}
-    given = set(_dotted(ours))
-
-    def placed(line: str) -> str:
-        keys = line.strip().partition(": ")[0].split(".") if line.startswith("  ") else []
-        for length in range(len(keys), 1 if len(keys) > 1 else 0, -1):
-            key = ".".join(keys[:length])
-            if key in given:
-                return line
-            if key in places:
-                return f"{line} ({places[key]})"
-        return line
-
-    return "\n".join(map(placed, message.split("\n")))
-
-
-def _lines_of(node: yaml.MappingNode, above: str) -> Iterator[tuple[str, int]]:
-    """The path of each key of a block, as `experiments.NAME.training`, and its line."""
-    for key, value in node.value:
-        path = f"{above}{key.value}"
-        yield path, key.start_mark.line + 1
-        if isinstance(value, yaml.MappingNode) and path.count(".") < _DEEPEST:  # a YAML alias may refer to a block that contains it
-            yield from _lines_of(value, f"{path}.")
-
-
-_DEEPEST = 10
-"""Blocks inside each other; no key of a configuration lies deeper."""
-
-
-def with_nulls(values: Any, ours: Any) -> Any:
-    """`values` with nothing where the command line, which has set `ours`, says null or ~: Snakemake takes both for words."""
-    if not (hasattr(values, "items") and hasattr(ours, "items")):
-        return None if ours in ("null", "~") and values == ours else values
-    return {key: with_nulls(value, ours[key]) if key in ours else value for key, value in values.items()}
-
-
-def _dotted(values: Any, above: str = "") -> Iterator[str]:
-    for key, value in values.items() if hasattr(values, "items") else ():
-        yield f"{above}{key}"
-        yield from _dotted(value, f"{above}{key}.")
-
-
-def _in_wrong_order(belows: dict[Path, Path | None]) -> Iterator[str]:
-    """What to tell of recipes that are laid over another one (`belows`: which, if any) which stands behind them."""
-    places = [path.resolve() for path in belows]
-    for place, (path, below) in enumerate(belows.items()):
-        if below and below.resolve() in places[place + 1 :]:
-            yield f"{path} is laid over {below}, which stands behind it; write --configfile {below} {path}"
-
-
-def _below(path: Path, root: yaml.MappingNode) -> Path | None:
-    """The recipe that this one is laid `over`; None where there is none."""
-    over = next((value for key, value in root.value if key.value == "over"), None)
-    return path.parent / at_home(over.value, "over") if isinstance(over, yaml.ScalarNode) and over.tag == "tag:yaml.org,2002:str" else None
-
-
-def stands_alone(paths: Iterable[Path | str]) -> Iterator[str]:
-    """What to tell of recipes that are laid `over` another one where it is not among `paths`, the files that were named."""
-    named = [Path(path) for path in paths]
-    there = {path.resolve() for path in named}
-    for path in named:
-        if (below := _below(path, composed(path))) and below.resolve() not in there:
-            yield f"  {path} is laid over {below}, which is not named; put it before {path.name}: --configfile {below} {path}"
 
 
 def spelt_out(raw: dict[str, Any]) -> dict[str, Any]:
@@ -208,7 +41,7 @@ def spelt_out(raw: dict[str, Any]) -> dict[str, Any]:
     """
     if not isinstance(raw, dict):
         return raw
-    spelt = {section: _spelt_section(section, blocks) if section in DEFINITIONS else blocks for section, blocks in raw.items()}
+    spelt = {section: _section_written_out(section, blocks) if section in DEFINITIONS else blocks for section, blocks in raw.items()}
     run, experiments = spelt.get("run"), spelt.get("experiments")
     if isinstance(run, dict) and isinstance(run.get("experiments"), list) and isinstance(experiments, dict):
         names: list[Any] = []
@@ -233,7 +66,7 @@ DEFINITIONS = ("data", "corpora", "labelled", "aligned", "lexicons", "backbones"
 """The sections in which a definition may have an `each`."""
 
 
-def _spelt_section(section: str, blocks: Any) -> Any:
+def _section_written_out(section: str, blocks: Any) -> Any:
     if not isinstance(blocks, dict):
         return blocks
     spelt = _spelt(section, blocks)
@@ -290,10 +123,10 @@ def _spelt(section: str, blocks: dict[str, Any]) -> dict[str, Any]:
                 f"config:\n  {where}: makes {twice!r} twice; the name must tell them apart, as with {{{next(iter(points[0]))}}} in it"
             )
         for own, point in zip(names, points, strict=True):
-            made[own] = _laid_over(made.get(own), _filled_in(rest, point))
+            made[own] = _merged(made.get(own), _filled_in(rest, point))
             own_names[own] = None
     others = {name: block for name, block in blocks.items() if not (isinstance(block, dict) and "each" in block)}
-    spelt = {**made, **{name: _laid_over(made[name], block) if name in made else block for name, block in others.items()}}
+    spelt = {**made, **{name: _merged(made[name], block) if name in made else block for name, block in others.items()}}
     return {name: spelt[name] for name in own_names}
 
 
@@ -334,7 +167,7 @@ def _with_likes(section: str, blocks: dict[str, Any], by_name: set[str]) -> dict
                 f"{where}: {named!r} is an experiment of the task {task_name(below)}, whose {', '.join(foreign)} the task {task_name(own)} "
                 "has not; name one of the same task, or leave `like` out"
             )
-        return _completed_by(below, own, by_name)
+        return _merged_by_like(below, own, by_name)
 
     return {name: completed(name, ()) for name in blocks}
 
@@ -346,10 +179,11 @@ def _foreign(below: dict[str, Any], own: dict[str, Any]) -> list[str]:
     return [str(key) for key in below if key not in known and key not in own]
 
 
-def _completed_by(below: Any, above: Any, by_name: set[str]) -> Any:
+def _merged_by_like(below: Any, above: Any, by_name: set[str]) -> Any:
+    """`above` laid over `below` as `like` does it: what `by_name` and `ORIGINS` name is replaced as a whole."""
     if not (isinstance(below, dict) and isinstance(above, dict)) or ORIGINS & above.keys() - below.keys():
         return above
-    own = {key: value if key in by_name else _completed_by(below.get(key), value, by_name) for key, value in above.items()}
+    own = {key: value if key in by_name else _merged_by_like(below.get(key), value, by_name) for key, value in above.items()}
     return {**below, **own}
 
 
@@ -387,10 +221,11 @@ def _filled_in(value: Any, point: dict[str, Any]) -> Any:
     return value
 
 
-def _laid_over(below: Any, above: Any) -> Any:
+def _merged(below: Any, above: Any) -> Any:
+    """`above` laid over `below`, key by key in blocks inside blocks."""
     if not (isinstance(below, dict) and isinstance(above, dict)):
         return above
-    return {**below, **{key: _laid_over(below.get(key), value) for key, value in above.items()}}
+    return {**below, **{key: _merged(below.get(key), value) for key, value in above.items()}}
 
 
 def with_published(raw: dict[str, Any]) -> dict[str, Any]:

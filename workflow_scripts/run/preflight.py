@@ -24,8 +24,8 @@ from workflow_scripts.run import (
     text_findings,
 )
 from workflow_scripts.run.config import load
+from workflow_scripts.run.config_files import check_files
 from workflow_scripts.run.findings import Finding, Jobs
-from workflow_scripts.run.loading import check_files
 from workflow_scripts.run.uses import missing_files
 from workflow_scripts.stage import InputError, run
 from workflow_scripts.tasks.plan import Plans
