@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
@@ -172,7 +171,7 @@ class Translate:
     def __call__(self, lines: list[str], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
         """The best hypotheses of each line."""
         numbers = [number for number, line in enumerate(lines, 1) if not is_blank(line)]
-        pieces = self._codec.pieces(self._codec.behind_blank([lines[number - 1] for number in numbers]), sys.maxsize)
+        pieces = self._codec.pieces(self._codec.behind_blank([lines[number - 1] for number in numbers]))
         kept = [self._codec.within(ids, self._longest) for ids in pieces]
         cut = [number for number, some, whole in zip(numbers, kept, pieces, strict=True) if len(some) < len(whole)]
         lacking = unknown_in(self._codec, lines)

@@ -59,11 +59,11 @@ def unknown_in(codec: Codec, lines: Iterable[str]) -> Unknown:
     # asked of each line by itself where its time is measured: to list the vocabulary takes longer than to translate
     alone = codec.tokenizer.convert_tokens_to_ids(WORD_START)
     alone = None if alone == unk else alone
-    rows = codec.pieces(some, 1 << 30)
+    rows = codec.pieces(some)
     pieces = sum(piece != alone for row in rows for piece in row)
     unknown = sum(piece == unk for row in rows for piece in row)
     words = (word for line, row in zip(some, rows, strict=True) if unk in row for word in line.split())
-    word = next((word for word in words if unk in codec.pieces([word], 1 << 30)[0]), "") if unknown else ""
+    word = next((word for word in words if unk in codec.pieces([word])[0]), "") if unknown else ""
     return Unknown(pieces, unknown, word[:30])
 
 

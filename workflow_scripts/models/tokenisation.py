@@ -40,6 +40,8 @@ WORD_START = "▁"
 """SentencePiece's mark before the first piece of a word."""
 BYTE_START = "Ġ"
 """The same of byte-level vocabularies (ModernBERT's), which the first word of a text lacks."""
+SPECIAL_PLACES = 2
+"""Places of a row that text never takes: those of `</s>` and the language's tag, in all families alike."""
 _BREAKS = re.compile(rf"\s*{BREAK}\s*")
 Join = Callable[[Sequence[int], Sequence[int]], tuple[Sequence[int], Sequence[int]]]
 """What makes a row of a source's ids and the labels."""
@@ -99,8 +101,8 @@ class Codec:
         pad = self.tokenizer.pad_token_id
         return self.tokenizer.eos_token_id if pad is None else pad
 
-    def pieces(self, lines: list[str], max_length: int, masks: bool = False) -> list[list[int]]:
-        """Ids of the pieces alone, cut to leave room for `</s>` and tag.
+    def pieces(self, lines: list[str], max_length: int | None = None, masks: bool = False) -> list[list[int]]:
+        """Ids of the pieces alone, of a row of `max_length` cut to leave room for `</s>` and tag, by default all of them.
 
         Special tokens that happen to stand in the text are read as text, but for `<mask>` where
         `masks` says that it is one.
@@ -168,9 +170,13 @@ class Codec:
     def _line_breaks(self) -> list[int]:
         return line_breaks(self.tokenizer)
 
-    def within(self, ids: list[int], max_length: int) -> list[int]:
-        """The pieces that a row of `max_length` has room for."""
-        kept = ids[: max_length - 2]
+    def is_too_long(self, ids: Sequence[int], max_length: int) -> bool:
+        """Whether these are more pieces than a row of `max_length` has room for."""
+        return len(ids) > max_length - SPECIAL_PLACES
+
+    def within(self, ids: list[int], max_length: int | None) -> list[int]:
+        """The pieces that a row of `max_length` has room for; all of them where that is None."""
+        kept = ids[: None if max_length is None else max_length - SPECIAL_PLACES]
         while self.documents and kept and kept[-1] == self._break:  # the last place is for the tag
             kept.pop()
         return kept
@@ -200,7 +206,7 @@ class Codec:
         sentences = iter(self._ids([sentence.strip() for line in split for sentence in line], masks))
         between = self._break
         rows = [[i for _ in line for i in (*next(sentences), between)] for line in split]
-        return [self.within(row, sys.maxsize) for row in rows]
+        return [self.within(row, None) for row in rows]
 
     def _running(self, line: str) -> str:
         """A line as a decoder reads it, to which an end of a sentence would be that of all text: in documents a blank stands there."""
@@ -243,9 +249,9 @@ class Codec:
         A decoder knows `</s>` as the end of all that it reads. There a line break stands between the two.
         """
         between = self._ids(["\n"], False)[0] if self.form.causal else [self.tokenizer.eos_token_id] * 2
-        room = max_length - 2 - len(between)
+        room = max_length - SPECIAL_PLACES - len(between)
         rows = []
-        for first, second in zip(self.pieces(lines, sys.maxsize), self.pieces(others, sys.maxsize), strict=True):
+        for first, second in zip(self.pieces(lines), self.pieces(others), strict=True):
             # what the second text leaves to the first, or half of the room if that is more
             kept = max(room - len(second), room - room // 2)
             rows.append([*first[:kept], *between, *second[: room - min(len(first), kept)]])
@@ -253,7 +259,7 @@ class Codec:
 
     def tokens(self, lines: list[str]) -> list[list[str]]:
         """The pieces of each line as text; what the vocabulary lacks is `<unk>`."""
-        return [self.tokenizer.convert_ids_to_tokens(ids) for ids in self.pieces(lines, sys.maxsize)]
+        return [self.tokenizer.convert_ids_to_tokens(ids) for ids in self.pieces(lines)]
 
     def piece_ids(self, lines: list[str]) -> list[list[int]]:
         """Ids of lines that are pieces already, separated by blanks."""

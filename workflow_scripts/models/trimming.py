@@ -95,7 +95,7 @@ def pieces_used(codec: Codec, text: Iterable[str], prompts: Iterable[str] = ()) 
         if content["model"]["type"] == "BPE":  # in other vocabularies a blank at the beginning changes nothing
             forms += [[f" {line}" for line in form] for form in forms]
         for number, form in enumerate(forms):
-            for ids in codec.pieces(form, 1 << 30):
+            for ids in codec.pieces(form):
                 used.ids.update(ids)
                 if number == 0:
                     used.counts["pieces"] += len(ids)

@@ -25,7 +25,7 @@ from workflow_scripts.noise import span_noise
 from workflow_scripts.noise.candidates import Candidates, Lookup, load_candidates, load_lookups, permute_candidates
 from workflow_scripts.noise.entry import Noise as Entry
 from workflow_scripts.noise.released import pieces_of, write_pieces
-from workflow_scripts.noise.rounds import REPORT, write_rounds
+from workflow_scripts.noise.rounds import DEV_ROUND, REPORT, write_rounds
 from workflow_scripts.noise.span_noise import Noise
 from workflow_scripts.noise.switching import Kind, switch_lines, switched, with_shares
 from workflow_scripts.number_types import Limits, Positive
@@ -259,8 +259,6 @@ Writer = Callable[[Path, dict[int, Path], Counter[str]], None]
 """Writes the rounds of a text, by number, and adds up the counts of `switch_lines`."""
 Noised = Callable[..., Iterator[list[str]]]
 """Gives the noised lines of rounds, as `switching.switched` does."""
-# round number reserved for dev; training never reaches it
-_DEV_ROUND = 1 << 30
 
 
 def write_side(text: Path, dev: Path, code: str, rounds: int, output: Path, write: Writer) -> dict[str, float]:
@@ -268,7 +266,7 @@ def write_side(text: Path, dev: Path, code: str, rounds: int, output: Path, writ
     total: Counter[str] = Counter()
     for earlier in output.glob(f"round*.{code}.tsv.zst"):  # left by an earlier call by hand, which may have written more rounds
         earlier.unlink()
-    write(dev, {_DEV_ROUND: output / f"dev.{code}.tsv.zst"}, Counter())
+    write(dev, {DEV_ROUND: output / f"dev.{code}.tsv.zst"}, Counter())
     write(text, {number: output / f"round{number}.{code}.tsv.zst" for number in range(rounds)}, total)
     return with_shares(total)
 

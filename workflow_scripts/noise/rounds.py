@@ -15,6 +15,11 @@ from workflow_scripts.text.files import chunks, writers
 REPORT = "codeswitch.json"
 """The file of a folder of rounds that says which noise they have; pretraining's, which have mBART's, lack it."""
 
+DEV_ROUND = 1 << 30
+"""The number of the round, or epoch, that dev text has; training never reaches it."""
+DEV_STREAM = 2 * DEV_ROUND
+"""Likewise where random streams are counted, of which a round has one for each side: the first of dev text."""
+
 # number of files that are open, and compressed, at once
 _TOGETHER = 16
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from workflow_scripts.models.recognition import longest_row
-from workflow_scripts.models.tokenisation import Codec
+from workflow_scripts.models.tokenisation import SPECIAL_PLACES, Codec
 from workflow_scripts.run.findings import Finding, trained_by_updates
 from workflow_scripts.run.labelled_findings import examples_of, plain_lines
 from workflow_scripts.run.model_findings import folder_of
@@ -15,7 +15,7 @@ from workflow_scripts.run.text_findings import beginning, first_pairs, sides_of
 from workflow_scripts.run.tokenizers_at_hand import codec_at_hand
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.tasks.plan import BackbonePlan, Plan
-from workflow_scripts.training.too_long import NO_LIMIT, Room
+from workflow_scripts.training.too_long import Room
 
 MANY = 0.01
 """The share of long rows from which on they are a note."""
@@ -53,15 +53,15 @@ def training_text(plan: Plan, text: str | None) -> dict[str, list[str]]:
 
 def _long_rows(about: str, codec: Codec, sides: dict[str, list[str]], room: Room, positions: int) -> Finding:
     """What to say of texts that are longer than a row, or of rows that are longer than the `positions` that the model has (0: unknown)."""
-    lengths = {side: [len(ids) for ids in codec.pieces(codec.behind_blank(lines), NO_LIMIT)] for side, lines in sides.items()}
-    ends = [length + 2 for some in lengths.values() for length in some]
+    texts = {side: codec.pieces(codec.behind_blank(lines)) for side, lines in sides.items()}
+    ends = [len(ids) + SPECIAL_PLACES for some in texts.values() for ids in some]
     longest = max((min(end, room.max_length) for end in ends if end <= room.max_length or not room.leave_out), default=0)
     if 0 < positions < longest:
         said = (
             f"{room.max_length:,}: a row of {longest:,} pieces is among the first of the training text, and the model reads {positions:,}"
         )
         return Finding("WRONG", about, f"{said} at most; set max_length: {positions} or less")
-    long = {side: [length > room.max_length - 2 for length in some] for side, some in lengths.items()}
+    long = {side: [codec.is_too_long(ids, room.max_length) for ids in some] for side, some in texts.items()}
     rows = list(map(any, zip(*long.values(), strict=True)))
     count, each = sum(rows), ", ".join(f"{side} {sum(some):,}" for side, some in long.items() if any(some) and side)
     what = f"{count:,} of the first {len(rows):,} rows ({count / len(rows):.1%}{f': {each}' if each else ''})"
@@ -81,8 +81,8 @@ def long_sources(plan: Plan) -> Iterator[Finding]:
         if not (codec and longest):
             continue
         for test, lines in _sources(plan).items():
-            pieces = codec.pieces(codec.behind_blank(lines), NO_LIMIT)
-            if long := [number for number, ids in enumerate(pieces, 1) if len(ids) > longest - 2]:
+            pieces = codec.pieces(codec.behind_blank(lines))
+            if long := [number for number, ids in enumerate(pieces, 1) if codec.is_too_long(ids, longest)]:
                 said = f"{len(long):,} of {len(lines):,} texts have more than the {longest:,} pieces that {backbone.name} reads"
                 way_out = f"their ends are lost (text {long[0]} is the first). Split them into sentences"
                 yield Finding("note", f"{plan.where}: test set {test}", f"{said}; {way_out}")

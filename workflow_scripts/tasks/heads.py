@@ -13,7 +13,7 @@ from workflow_scripts.device import reading_in, without_gradients
 from workflow_scripts.models.batches import Row, by_length, collate, tokens_at_once
 from workflow_scripts.models.networks import load_network
 from workflow_scripts.models.products import quick_products
-from workflow_scripts.models.recognition import family_of, longest_row
+from workflow_scripts.models.recognition import UNLIMITED, family_of, longest_row
 from workflow_scripts.models.structure import tells_texts_apart
 from workflow_scripts.models.tokenisation import defuse, load_codec
 from workflow_scripts.tasks.head_settings import TextHeadSettings
@@ -81,7 +81,7 @@ class Reader:
 
     def cut(self, examples: Sequence[Example], code: str) -> int:
         """How many of the examples are longer than a row, so that the ends of their texts are lost."""
-        read, whole = (self._ids(examples, code, longest) for longest in (self.max_length, 1 << 30))
+        read, whole = (self._ids(examples, code, longest) for longest in (self.max_length, UNLIMITED))
         return sum(len(some) < len(ids) for some, ids in zip(read, whole, strict=True))
 
     def _ids(self, examples: Sequence[Example], code: str, longest: int) -> Iterator[list[int]]:

@@ -24,6 +24,7 @@ from workflow_scripts.evidence.average import scores_beside
 from workflow_scripts.models.batches import Row, decoder_input
 from workflow_scripts.models.products import quick_products
 from workflow_scripts.models.templates import word_blank
+from workflow_scripts.models.tokenisation import SPECIAL_PLACES
 from workflow_scripts.number_types import AboveZero, Positive
 from workflow_scripts.tasks.entry import Measure
 from workflow_scripts.tasks.head_settings import HeadSettings
@@ -155,7 +156,7 @@ class WordReader(Reader):
         """The ids of each word of each example; no word is without one, none is longer than a row."""
         sentences = [split_words(example.text) for example in examples]
         new = list(dict.fromkeys(word for words in sentences for word in words if word not in self._pieces))
-        for word, ids in zip(new, self.codec.pieces([f"{self.blank}{word}" for word in new], self.room + 2), strict=True):
+        for word, ids in zip(new, self.codec.pieces([f"{self.blank}{word}" for word in new], self.room + SPECIAL_PLACES), strict=True):
             if not ids:
                 self.unread.add(word)
             self._pieces[word] = ids or [self.tokenizer.unk_token_id]

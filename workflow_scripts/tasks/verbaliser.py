@@ -189,12 +189,12 @@ def scored(network: Any, codec: Codec, asked: Asked, examples: Sequence[Example]
     # in a chat the answer is a turn of its own
     codec.templates = Templates(task="{source}", chat=asked.verbaliser.chat, examples=asked.shots)
     frame = codec.frame((code, code))
-    answers = codec.pieces(codec.behind_blank(words, answers=True), 1 << 30)
+    answers = codec.pieces(codec.behind_blank(words, answers=True))
     short = (one._replace(text=shortened(codec, one.text, asked), pair=shortened(codec, one.pair, asked)) for one in examples)
     lines = [prompt_of(example, code, asked.verbaliser) for example in short]
     without = prompt_of(Example("", "", " " if examples and examples[0].pair else ""), code, asked.verbaliser)
     prior = asked.verbaliser.normalised == "prior"
-    prompts = [frame.prompt(ids) for ids in codec.pieces([*lines, *([without] if prior else [])], 1 << 30)]
+    prompts = [frame.prompt(ids) for ids in codec.pieces([*lines, *([without] if prior else [])])]
     with reading_in(pick_precision(precision, network.device), network.device):
         likelihoods = log_probabilities(network, codec, prompts, answers, tokens_at_once(network.device))
     if prior:
@@ -205,7 +205,7 @@ def scored(network: Any, codec: Codec, asked: Asked, examples: Sequence[Example]
 
 def shortened(codec: Codec, text: str, asked: Asked) -> str:
     """A text of no more pieces than may be read."""
-    (ids,) = codec.pieces([text], 1 << 30)
+    (ids,) = codec.pieces([text])
     if len(ids) <= asked.max_length:
         return text
     return codec.tokenizer.decode(ids[: asked.max_length], clean_up_tokenization_spaces=False).strip()

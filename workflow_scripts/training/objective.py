@@ -23,6 +23,7 @@ import numpy as np
 
 from workflow_scripts import plugins, registry
 from workflow_scripts.errors import InputError
+from workflow_scripts.noise.rounds import DEV_STREAM
 from workflow_scripts.stage import own_settings
 from workflow_scripts.text.files import chunks, read_lines, write_lines
 
@@ -245,7 +246,7 @@ def _material(make: MadeRows, train: Text, dev: Text, seed: int, folder: Path, b
         )
         held = []
         for side, (code, (lines, about)) in enumerate(held_back.items()):
-            held.append(Dev(make.rows(lines, code, codec, _draw(seed, 1, _DEV, side)), code, None, [about]))
+            held.append(Dev(make.rows(lines, code, codec, _draw(seed, 1, DEV_STREAM, side)), code, None, [about]))
         return _made_anew(make, text, codec, seed), held
 
     return Material({**parts["train"].files(), **parts["dev"].files(), **plan}, read)
@@ -253,8 +254,6 @@ def _material(make: MadeRows, train: Text, dev: Text, seed: int, folder: Path, b
 
 # the label of a piece where nothing is to be predicted
 _NOTHING = -100
-# an epoch's number that training never reaches
-_DEV = 2**31
 
 
 def _draw(seed: int, kind: int, epoch: int, side: int) -> np.random.Generator:

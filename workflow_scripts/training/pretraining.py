@@ -33,7 +33,7 @@ from workflow_scripts import registry
 from workflow_scripts.models.family import Family
 from workflow_scripts.models.recognition import family_of
 from workflow_scripts.names import instead
-from workflow_scripts.noise.rounds import write_rounds
+from workflow_scripts.noise.rounds import DEV_STREAM, write_rounds
 from workflow_scripts.noise.span_noise import Noise, denoise
 from workflow_scripts.stage import InputError, checksums, from_plain, is_first_process, own_settings, read_json
 from workflow_scripts.text.corpus import forbidden_keys, leak_key
@@ -71,8 +71,7 @@ def denoising(block: Pretraining, train_text: Text, dev_text: Text, seed: int, f
             total += running_words(len(words.starts), int((words.ends - words.starts).sum()), code)
     rounds = max(1, -(-block.training.updates * block.training.batch_tokens // total))
     for side, (code, text) in enumerate(train.items()):
-        # random streams; that of dev is reserved, training never reaches it
-        dev_file = {2**31 + side: folder / f"dev.{code}.tsv.zst"}
+        dev_file = {DEV_STREAM + side: folder / f"dev.{code}.tsv.zst"}
         files = {number * len(train) + side: folder / f"round{number}.{code}.tsv.zst" for number in range(rounds)}
         noised = partial(denoised, code=code, noise=block.noise, seed=seed)
         write_rounds(dev_file, partial(iter, dev[code]), noised)
@@ -117,9 +116,8 @@ def mlm(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder:
             text = {code: list(read_lines(path)) for code, path in files.items()}
             return MaskedText(text, codec, Room.of(block.training, leave_out=False), block.masking, seed)
 
-        # round numbers reserved for dev; training never reaches them
         held_back = {code: masked({code: path}) for code, path in dev.text.items()}
-        dev_rows = [Dev(one.epoch(2**31 + side), code, None, one.too_long) for side, (code, one) in enumerate(held_back.items())]
+        dev_rows = [Dev(one.epoch(DEV_STREAM + side), code, None, one.too_long) for side, (code, one) in enumerate(held_back.items())]
         return masked(train.text), dev_rows
 
     return Material({**train.files(), **dev.files(), **plan_file(folder, "masking.json", **asdict(block.masking))}, read)
@@ -130,7 +128,7 @@ def mlm(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder:
 )
 def next_piece(lines: list[str], language: str, codec: "Codec", max_length: int) -> list[tuple[list[int], list[int]]]:
     """Rows (a text, each piece's follower): plain text, as decoders are pretrained on it. Behind a text that is cut no end is learnt."""
-    wholes = codec.pieces(lines, 1 << 30)
+    wholes = codec.pieces(lines)
     read = codec.framed([codec.within(ids, max_length) for ids in wholes], language)
     before, _ = codec.around
     ends = [codec.tokenizer.eos_token_id if len(row) == before + len(ids) else -100 for row, ids in zip(read, wholes, strict=True)]

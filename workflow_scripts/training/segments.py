@@ -15,6 +15,7 @@ import numpy as np
 
 from workflow_scripts.models.tokenisation import ordinary_pieces, word_starts
 from workflow_scripts.noise.masking import Masking, mask_pieces
+from workflow_scripts.noise.rounds import DEV_STREAM
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.training.bitext import drawn_pairs
@@ -197,8 +198,7 @@ def held_back(part: Part, codec: "Codec", block: "Pretraining", seed: int) -> "l
     for is_parallel, groups in enumerate((monolingual(part, codec, room), parallel(part, codec, room))):
         for place, group in enumerate(groups):
             if len(group.rows):
-                # round numbers reserved for dev; training never reaches them
-                rows = MaskedSegments([group], codec, block.masking, 1.0, seed).epoch(2**31 + 2 * place + is_parallel)
+                rows = MaskedSegments([group], codec, block.masking, 1.0, seed).epoch(DEV_STREAM + 2 * place + is_parallel)
                 made.append(Batch(list(rows), bool(is_parallel), too_long=(group.about,)))
     return made
 

@@ -40,7 +40,7 @@ def span_corruption(lines, language, codec, max_length, draw, settings):
     """
     sentinels = sentinels_of(codec)
     rows = []
-    for whole in codec.pieces(lines, 1 << 30):
+    for whole in codec.pieces(lines):
         ids = whole[: max_length - 1]
         read, written = corrupted(ids, sentinels, draw, settings)
         ends = codec.framed([[]], language)[0] if len(whole) == len(ids) else []

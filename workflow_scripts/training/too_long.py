@@ -40,7 +40,7 @@ class Side(NamedTuple):
     ids: Lines
     """The rows, cut to the room that they have."""
     too_long: np.ndarray
-    """Of each row, whether it was cut."""
+    """Of each row, whether it had more pieces than there is room for."""
 
 
 def read_side(
@@ -59,40 +59,37 @@ def read_side(
     With `ends` a row that is cut keeps its end, which a model that guesses masked pieces reads and never learns. With `masks`, `<mask>` is
     no text; with `pieces`, lines are pieces separated by blanks.
     """
-    cut: list[bool] = []
+    too_long: list[bool] = []
 
     def rows(portion: list[str]) -> list[list[int]]:
-        whole = codec.piece_ids(portion) if pieces else codec.pieces(codec.behind_blank(portion, labels), NO_LIMIT, masks)
-        cut.extend(len(ids) > room.max_length - 2 for ids in whole)
+        whole = codec.piece_ids(portion) if pieces else codec.pieces(codec.behind_blank(portion, labels), masks=masks)
+        too_long.extend(codec.is_too_long(ids, room.max_length) for ids in whole)
         if ends:
             return codec.framed([codec.within(ids, room.max_length) for ids in whole], code)
         return codec.fitted(whole, code, room.max_length, labels)
 
-    return Side(encoded(rows, lines), np.array(cut, dtype=bool))
-
-
-NO_LIMIT = 2**62
-"""A row of any length."""
+    return Side(encoded(rows, lines), np.array(too_long, dtype=bool))
 
 
 def read_both(codec: Codec, lines: Iterable[str], code: str, room: Room) -> tuple[Side, Side]:
-    """Lines as rows that the model reads, and as labels to be written; each is cut into pieces once, unless answers are cut otherwise.
+    """Lines as rows that the model reads, and as labels to be written; each is tokenised once, unless answers are tokenised otherwise.
 
     A line counts as too long on both sides, or on none.
     """
-    cut: list[bool] = []
+    too_long: list[bool] = []
 
     def rows() -> Iterator[tuple[list[int], list[int]]]:
         for portion in chunks(lines):
             asked, answered = codec.behind_blank(portion), codec.behind_blank(portion, answers=True)
-            read = codec.pieces(asked, NO_LIMIT)
-            labels = read if answered == asked else codec.pieces(answered, NO_LIMIT)
-            cut.extend(max(len(ids), len(other)) > room.max_length - 2 for ids, other in zip(read, labels, strict=True))
+            read = codec.pieces(asked)
+            labels = read if answered == asked else codec.pieces(answered)
+            pairs = zip(read, labels, strict=True)
+            too_long.extend(any(codec.is_too_long(ids, room.max_length) for ids in pair) for pair in pairs)
             as_rows = partial(codec.fitted, code=code, max_length=room.max_length)
             yield from zip(as_rows(read), as_rows(labels, labels=True), strict=True)
 
     sides = Rows.of(rows()).sides
-    read, labels = (Side(ids, np.array(cut, dtype=bool)) for ids in sides)
+    read, labels = (Side(ids, np.array(too_long, dtype=bool)) for ids in sides)
     return read, labels
 
 
@@ -127,8 +124,8 @@ def kept(text: str, sides: dict[str, Side], room: Room, where: Path | str) -> Ke
 
 def lines_with_room(codec: Codec, lines: list[str], code: str, room: Room, where: Path) -> tuple[list[str], dict[str, Any]]:
     """The lines that are learnt from where an objective makes rows of its own, and what reports say of them; raises as `kept` does."""
-    cut = np.array([len(ids) > room.max_length - 2 for some in chunks(lines) for ids in codec.pieces(some, NO_LIMIT)], dtype=bool)
-    found = kept(code, {code: Side(Lines.of(() for _ in lines), cut)}, room, where)
+    too_long = [codec.is_too_long(ids, room.max_length) for some in chunks(lines) for ids in codec.pieces(some)]
+    found = kept(code, {code: Side(Lines.of(() for _ in lines), np.array(too_long, dtype=bool))}, room, where)
     return list(itertools.compress(lines, found.mask)), found.about
 
 
