@@ -9,7 +9,7 @@ import json
 import math
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib import metadata
 from pathlib import Path
@@ -65,33 +65,55 @@ def with_ctranslate2(model: Path, codec: Codec, threads: int, settings: Decoding
         raise InputError(reason)
     config = AutoConfig.from_pretrained(model)
     window, answer, about = attention_window(config) or UNLIMITED, longest_text(config, settings), {"by_generate": 0}
-    opened: Opened | None = None
-    slow: Write | None = None
+    state = Converted()
     with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
 
         def write(rows: list[list[int]], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
-            nonlocal opened, slow
             longest = max((row for row in rows if len(row) <= window), key=len, default=[])
-            if longest and (opened is None or len(longest) > 2 * opened.checked):
-                opened = None  # there is room for one
-                opened = open_converted(model, codec, Path(folder) / "model", threads, settings, answer, longest)
-            reach = window
-            if opened and not opened.has_window:  # there a long answer sees the first pieces still
-                reach = max(window - answer, 0) if opened.write else 0
-            fits, rest = ([place for place, row in enumerate(rows) if (len(row) <= reach) == fit] for fit in (True, False))
-            if rest and not slow:
+            if longest and (state.opened is None or len(longest) > 2 * state.opened.checked):
+                state.opened = None  # there is room for one
+                state.opened = open_converted(model, codec, Path(folder) / "model", threads, settings, answer, longest)
+            reach = reach_of(state.opened, window, answer)
+            near, far = split_by_length(rows, reach)
+            if far and not state.by_generate:
                 if reach:
-                    said = f"{len(rest):,} of {len(rows):,} prompts have more than the {reach:,} pieces for which CTranslate2 is right"
+                    said = f"{len(far):,} of {len(rows):,} prompts have more than the {reach:,} pieces for which CTranslate2 is right"
                     print(f"note: {model}: {said}; generate decodes them", flush=True)
-                slow = generating(load_to_decode(model, codec, settings), codec, settings)
-            about["by_generate"] = len(rest)
+                state.by_generate = generating(load_to_decode(model, codec, settings), codec, settings)
+            about["by_generate"] = len(far)
             found: dict[int, list[Hypothesis]] = {}
-            for places, how in ((fits, opened and opened.write), (rest, slow)):
-                if places and how:
-                    found |= zip(places, how([rows[place] for place in places], languages, n_best), strict=True)
+            for places, decode in ((near, state.opened.write if state.opened else None), (far, state.by_generate)):
+                if places and decode:
+                    found |= zip(places, decode([rows[place] for place in places], languages, n_best), strict=True)
             return [found[place] for place in range(len(rows))]
 
         yield Translate(codec, longest_source(codec, config, settings), write, about)
+
+
+@dataclass
+class Converted:
+    """What is loaded to decode by CTranslate2, each when the first rows need it."""
+
+    opened: Opened | None = None
+    """The converted model."""
+    by_generate: Write | None = None
+    """For rows for which it is not right."""
+
+
+def reach_of(opened: Opened | None, window: int, answer: int) -> int:
+    """How many pieces a prompt may have for CTranslate2 to be right, where attention has a `window` and an `answer` at most so many pieces.
+
+    Without a window of its own a copy sees the first pieces still when the answer is long.
+    """
+    if not opened or opened.has_window:
+        return window
+    return max(window - answer, 0) if opened.write else 0
+
+
+def split_by_length(rows: list[list[int]], reach: int) -> tuple[list[int], list[int]]:
+    """The places of rows with at most `reach` pieces, and those of longer ones."""
+    near = [place for place, row in enumerate(rows) if len(row) <= reach]
+    return near, [place for place, row in enumerate(rows) if len(row) > reach]
 
 
 class Opened(NamedTuple):
@@ -113,7 +135,7 @@ def open_converted(model: Path, codec: Codec, folder: Path, threads: int, settin
     import ctranslate2
 
     try:
-        known = convert(model, codec, folder, longest)
+        before = convert(model, codec, folder, longest)
     except NotConverted as error:
         print(f"note: {model}: CTranslate2 cannot convert it ({error}); generate decodes", flush=True)
         return Opened(None, False, UNLIMITED)
@@ -123,7 +145,7 @@ def open_converted(model: Path, codec: Codec, folder: Path, threads: int, settin
         compute_type = "float16" if halves else "float32"
     # one thread per batch is faster than several threads on one batch; the weights are shared
     parallel = {"inter_threads": threads or torch.get_num_threads(), "intra_threads": 1} if device == "cpu" else {}
-    opener = ctranslate2.Generator if known else ctranslate2.Translator
+    opener = ctranslate2.Generator if before else ctranslate2.Translator
     try:
         converted = opener(str(folder), device=device, compute_type=compute_type, **parallel)
     except ValueError as error:
@@ -135,16 +157,16 @@ def open_converted(model: Path, codec: Codec, folder: Path, threads: int, settin
         "batch_type": "tokens",
         "suppress_sequences": [[piece] for piece in made_up_pieces(codec)] or None,
     }
-    if not known:
+    if not before:
         search |= {"min_decoding_length": settings.min_length, "max_decoding_length": answer}
         return Opened(partial(translated_by, converted, codec, search), True, UNLIMITED)
-    if differs := disagreement(converted, known.probes):
+    if differs := disagreement(converted, before.probes):
         if compute_type.startswith("int"):
             raise InputError(f"{model}: in {compute_type} {differs}; set decoding.compute_type: auto")
         print(f"note: {model}: CTranslate2 does not convert it quite right (in {compute_type} {differs}); generate decodes", flush=True)
         return Opened(None, False, UNLIMITED)
-    search |= {"min_length": settings.min_length, "max_length": answer, "end_token": known.ends}
-    return Opened(partial(continued_by, converted, codec, search), known.has_window, max(len(each.pieces) for each in known.probes))
+    search |= {"min_length": settings.min_length, "max_length": answer, "end_token": before.ends}
+    return Opened(partial(continued_by, converted, codec, search), before.has_window, max(len(each.pieces) for each in before.probes))
 
 
 def translated_by(
@@ -197,7 +219,7 @@ class Probe(NamedTuple):
     """Of the probability of each piece at each place, or at the last one (places × vocabulary)."""
 
 
-class Known(NamedTuple):
+class BeforeConversion(NamedTuple):
     """What is known of a decoder from before it was converted."""
 
     probes: list[Probe]
@@ -285,7 +307,7 @@ class NotConverted(Exception):
     """CTranslate2 cannot convert a network. The message says why."""
 
 
-def convert(model: Path, codec: Codec, folder: Path, longest: Sequence[int] = ()) -> Known | None:
+def convert(model: Path, codec: Codec, folder: Path, longest: Sequence[int] = ()) -> BeforeConversion | None:
     """Write the model in CTranslate2's format; returns what is known of a decoder, which is to read prompts up to the `longest` one.
 
     Raises `NotConverted` for a network that CTranslate2 does not know, and `InputError` for one that cannot be read.
@@ -337,7 +359,10 @@ def convert(model: Path, codec: Codec, folder: Path, longest: Sequence[int] = ()
         first = tokenizer.convert_ids_to_tokens(codec.start) if codec.start is not None else None
         config["decoder_start_token"] = tokenizer.eos_token if codec.form.starts_with_end else first
     file.write_text(json.dumps(config), encoding="utf-8")
-    return Known(*converter.before, converter.has_window) if converter.before else None
+    if not converter.before:
+        return None
+    probes, ends = converter.before
+    return BeforeConversion(probes=probes, ends=ends, has_window=converter.has_window)
 
 
 register_engine("huggingface", with_huggingface, label="generate", ranks=True)
