@@ -140,15 +140,33 @@ def main(
 ) -> None:
     """Write the backbone in Hugging Face's format, ``backbone.json`` and its learning curve.
 
-    `task_text` is the training text of the experiments that use it, or of kind `arm` that of the arm. With the backbone's own text it
-    decides the vocabulary, but the model is not trained on it. A real model is trimmed to it, and to lexicons with words from elsewhere,
-    which it then has as well. `held_out` are dev and test sets, none of whose
-    sentences may be in the pretraining text. `bitext` and `bitext_dev` are the training and dev text of the corpora that it is pretrained
-    on: both sides of each corpus, one after the other. A file's suffix is its language. A continued backbone goes on from the model in
-    `start`. With `encoder_will_do` the model may be an encoder, to classify with. With `keep_head` it keeps the head that it was
-    pretrained with, so that another backbone can go on from it. `templates` are those by which experiments ask the model;
-    with `chat` some ask it in its own chat template. `minutes` is the job's time, `attempt` its number, `checkpoints` what a killed one
-    goes on from.
+    A file's suffix is its language.
+
+    Args:
+        output: Folder to write.
+        report: ``backbone.json``, what there is to say of the model.
+        curve: The learning curve of its pretraining.
+        languages: Codes of the languages that the experiments need.
+        start: The model that a continued or converted backbone, or one of kind `arm`, is made of.
+        task_text: Training text of the experiments that use it, or of kind `arm` that of the arm. With the backbone's own text it decides
+            the vocabulary, but the model is not trained on it. A real model is trimmed to it, and to the lexicons with words from elsewhere
+            that stand among these files.
+        held_out: Dev and test sets; no sentence of them may be in the pretraining text.
+        bitext: Training text of the corpora that it is pretrained on, both sides of each corpus, one after the other.
+        bitext_dev: Their dev text, likewise.
+        encoder_will_do: The model may be an encoder, to classify with.
+        keep_head: The model keeps the head that it was pretrained with, so that another backbone can go on from it.
+        templates: Templates by which experiments ask the model.
+        chat: Some experiments ask it in its own chat template.
+        checkpoints: What a killed job goes on from.
+        threads: CPU threads; 0 leaves the choice to torch.
+        minutes: Time of the job; 0 is no limit.
+        attempt: Number of the job's attempt.
+        settings: Settings of the backbone.
+
+    Raises:
+        InputError: The kind's own settings or `start` are missing, the text is missing or too short, or the model does not fit what it is
+            for.
     """
     texts = Texts(languages, task_text, held_out, bitext, bitext_dev)
     # `pretrain` replaces the start of what is pretrained from nothing by a model that it makes of the text
@@ -232,8 +250,17 @@ def change(settings: Backbone, start: Path | None, output: Path, encoder_will_do
         raise InputError("backbone of kind converted needs `to`, and --start, the model that it is made of")
     if settings.to == "encoder" and not encoder_will_do:
         raise InputError("backbone of kind converted: an encoder cannot write text; set to: encoder-decoder")
-    how: Any = (settings.decoder, settings.decoder_layers, settings.decoder_from, settings.head, settings.encoder_layers, settings.seed)
-    converted = convert(start, output, settings.to, *how)
+    converted = convert(
+        start,
+        output,
+        settings.to,
+        decoder=settings.decoder,
+        decoder_layers=settings.decoder_layers,
+        decoder_from=settings.decoder_from,
+        head=settings.head,
+        encoder_layers=settings.encoder_layers,
+        seed=settings.seed,
+    )
     return {"start": str(start), "family": family_of(output).model_type, **converted}
 
 
