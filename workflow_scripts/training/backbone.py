@@ -174,14 +174,14 @@ def main(
     if settings.kind == "small":
         details = make_small(settings, texts, job)
     elif settings.kind == "continued":
-        details = go_on(settings, start, texts, job)
+        details = continue_pretraining(settings, start, texts, job)
     else:
         if settings.kind == "hub":
-            details = fetch(settings, languages, output, (*task_text, *held_out), encoder_will_do, keep_head, templates, chat)
+            details = load_from_hub(settings, languages, output, (*task_text, *held_out), encoder_will_do, keep_head, templates, chat)
         elif settings.kind == "arm":
-            details = take_over(start, output, task_text, held_out, settings.with_head)
+            details = take_arm(start, output, task_text, held_out, settings.with_head)
         else:
-            details = change(settings, start, output, encoder_will_do)
+            details = convert_backbone(settings, start, output, encoder_will_do)
         write_curve(curve, [])
     if is_first_process():
         write_json(report, {"kind": settings.kind, "languages": languages, **details, "settings": asdict(settings)})
@@ -210,7 +210,7 @@ def make_small(settings: Backbone, texts: Texts, job: Job) -> dict:
     return _taken_or_pretrained(settings, block, origin, texts, make_start, job)
 
 
-def go_on(settings: Backbone, start: Path | None, texts: Texts, job: Job) -> dict:
+def continue_pretraining(settings: Backbone, start: Path | None, texts: Texts, job: Job) -> dict:
     """Continue the pretraining of the model in `start`; otherwise like `make_small`."""
     if settings.continued is None or start is None:
         raise InputError("backbone of kind continued needs a block `continued`, and --start, the model that it goes on from")
@@ -242,7 +242,7 @@ def _taken_or_pretrained(
 # a model that exists
 
 
-def change(settings: Backbone, start: Path | None, output: Path, encoder_will_do: bool) -> dict:
+def convert_backbone(settings: Backbone, start: Path | None, output: Path, encoder_will_do: bool) -> dict:
     """Write the model in `start` in its form for a task; returns what ``backbone.json`` says of it."""
     from workflow_scripts.models.conversion import convert
 
@@ -264,7 +264,7 @@ def change(settings: Backbone, start: Path | None, output: Path, encoder_will_do
     return {"start": str(start), "family": family_of(output).model_type, **converted}
 
 
-def fetch(
+def load_from_hub(
     settings: Backbone,
     languages: tuple[str, ...],
     output: Path,
@@ -334,7 +334,7 @@ def fetch(
     }
 
 
-def take_over(start: Path | None, output: Path, trained_on: tuple[Path, ...], held_out: tuple[Path, ...], with_head: bool = False) -> dict:
+def take_arm(start: Path | None, output: Path, trained_on: tuple[Path, ...], held_out: tuple[Path, ...], with_head: bool = False) -> dict:
     """Take the model of an arm for a backbone, `with_head` or without it; returns what ``backbone.json`` says of it.
 
     The arm's own experiment holds out its own dev and test sets only. How many sentences of those of the backbone's experiments are in
