@@ -8,7 +8,7 @@ from tiny_models import manual_pairs
 from workflow_scripts import registry
 from workflow_scripts.noise.candidates import Lookup
 from workflow_scripts.noise.codeswitch import CodeSwitch, main, one_sided, rows_of_pairs
-from workflow_scripts.noise.span_noise import Noise
+from workflow_scripts.noise.span_noise import SpanNoise
 from workflow_scripts.noise.switching import find_words, match_case, replace_words, switch_lines, switch_words
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text import files
@@ -24,10 +24,10 @@ def test_documents_keep_their_breaks_and_no_mask_spans_one():
     document = " </s> ".join(sentences)
     candidates = {fold(word, "de"): ["wort"] for word in words_of([document], "de").strings()} | {"s": ["falsch"]}
     lookup = Lookup(candidates, "de")
-    (switched,), counts = switch_lines([document], lookup, noise=Noise(rate=1))
+    (switched,), counts = switch_lines([document], lookup, noise=SpanNoise(rate=1))
     assert [part.split().count("wort") + part.split().count("Wort") for part in switched.split(" </s> ")] == [3, 2, 3]
     assert counts["words"] == 11 and switched.count("</s>") == 2
-    (masked,), _ = switch_lines([document], lookup, "mask", noise=Noise(rate=1))
+    (masked,), _ = switch_lines([document], lookup, "mask", noise=SpanNoise(rate=1))
     assert [part.strip() for part in masked.split("</s>")][1] == MASK and masked.count("</s>") == 2
     long = " </s> ".join([document] * 40)
     (switched,), counts = switch_lines([long], lookup)
@@ -56,7 +56,7 @@ def test_replacements_have_the_capitals_of_their_own_language():
     candidates = {"die": ["the"], "datei": ["file"], "pdf": ["acrobat"], "als": ["pdf"], "ist": ["is"], "neu": ["new"]}
 
     def switched(line, *capitals):
-        return switch_lines([line], Lookup(candidates, "de", "en", *capitals), noise=Noise(rate=1))[0][0]
+        return switch_lines([line], Lookup(candidates, "de", "en", *capitals), noise=SpanNoise(rate=1))[0][0]
 
     line = "Die Datei als PDF ist neu. Neu ist die DATEI, die datei Als pdf."
     assert switched(line, spellings) == "The file PDF Acrobat is new. New is the FILE, the file PDF Acrobat."
@@ -106,7 +106,7 @@ def test_a_blank_comes_after_a_vowel_sign_too():
 
 def test_any_sentence_can_be_made_again_alone(monkeypatch):
     text, lookup = [LINE] * 100, Lookup(CANDIDATES, "de")
-    at_once, counts = switch_words(find_words(text, lookup), lookup, registry.entry("noise", "codeswitch"), 3, 5, 0, Noise())
+    at_once, counts = switch_words(find_words(text, lookup), lookup, registry.entry("noise", "codeswitch"), 3, 5, 0, SpanNoise())
     monkeypatch.setattr(files, "_CHUNK", 30)
     whole, total = switch_lines(text, lookup, seed=3, stream=5)
     assert whole == at_once and total == pytest.approx(counts)

@@ -13,7 +13,7 @@ from workflow_scripts.noise import codeswitch
 from workflow_scripts.noise.candidates import Lookup
 from workflow_scripts.noise.codeswitch import CodeSwitch, main, switch_lines
 from workflow_scripts.noise.entry import PARAMETERS, noise
-from workflow_scripts.noise.span_noise import Noise
+from workflow_scripts.noise.span_noise import SpanNoise
 from workflow_scripts.stage import read_json
 from workflow_scripts.text.words import fold, words_of
 
@@ -107,7 +107,7 @@ def test_candidates_and_hits_are_those_of_codeswitch(rate, register):
 
     german = manual_pairs(60)[0]
     candidates = {fold(word, "de"): [f"w{i}"] for i, word in enumerate(dict.fromkeys(words_of(german, "de").strings())) if i % 3}
-    settings = {"candidates": candidates, "seed": 7, "stream": 5, "first": 11, "noise": Noise(rate=rate)}
+    settings = {"candidates": candidates, "seed": 7, "stream": 5, "first": 11, "noise": SpanNoise(rate=rate)}
     ours = noised("codeswitch", german, **settings)
     theirs = noised(register(same), german, **settings)
     # ours takes over capitals as well

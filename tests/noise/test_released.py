@@ -12,7 +12,7 @@ from workflow_scripts.lexicon.vectors import read_vectors
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.noise.codeswitch import main
 from workflow_scripts.noise.released import span_lengths, switch_pieces
-from workflow_scripts.noise.span_noise import Noise
+from workflow_scripts.noise.span_noise import SpanNoise
 from workflow_scripts.philox import generator
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text.files import read_lines
@@ -34,7 +34,7 @@ def test_lengths_add_up_to_the_budget_and_some_are_zero():
 def test_spans_cover_fewer_words_than_the_budget_because_they_merge():
     shares = []
     for i in range(1000):
-        switched, counts = switch_pieces(PIECES, CANDIDATES, Noise(), generator(1, 0, i))
+        switched, counts = switch_pieces(PIECES, CANDIDATES, SpanNoise(), generator(1, 0, i))
         kept = [piece for piece in switched if piece != MASK]
         assert len(kept) == 60 and counts["words"] == 20
         changed = {j // 3 for j, (a, b) in enumerate(zip(PIECES, kept, strict=True)) if a != b}
@@ -47,14 +47,14 @@ def test_spans_cover_fewer_words_than_the_budget_because_they_merge():
 
 
 def test_the_budget_is_rounded_up_and_spent_on_unknown_pieces_too():
-    _, counts = switch_pieces(["▁a", "▁b"], {"▁a": ["▁x"]}, Noise(), generator(1, 0, 0))
+    _, counts = switch_pieces(["▁a", "▁b"], {"▁a": ["▁x"]}, SpanNoise(), generator(1, 0, 0))
     assert counts["budget"] == 1 and counts["replaceable"] == 1
-    hits = [switch_pieces(["▁a", "▁b"], {"▁a": ["▁x"]}, Noise(), generator(1, 0, i))[1]["replaced"] for i in range(200)]
+    hits = [switch_pieces(["▁a", "▁b"], {"▁a": ["▁x"]}, SpanNoise(), generator(1, 0, i))[1]["replaced"] for i in range(200)]
     assert 70 < sum(hits) < 130
 
 
 def test_masks_are_inserted_for_spans_of_no_words():
-    masks = sum(switch_pieces(PIECES, CANDIDATES, Noise(), generator(1, 0, i))[0].count(MASK) for i in range(2000))
+    masks = sum(switch_pieces(PIECES, CANDIDATES, SpanNoise(), generator(1, 0, i))[0].count(MASK) for i in range(2000))
     assert 60 < masks < 260
 
 

@@ -6,7 +6,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from workflow_scripts.noise.span_noise import Noise, choose_words, denoise, mask
+from workflow_scripts.noise.span_noise import SpanNoise, choose_words, denoise, mask
 from workflow_scripts.philox import generator
 from workflow_scripts.text.words import MASK, words_of
 
@@ -19,17 +19,17 @@ def hits_of(choices, noise, sentences, seed=1, stream=0, first=0):
 
 @pytest.mark.parametrize("n", [1, 3, 6, 20])
 def test_35_percent_are_hit_on_average(n):
-    drawn = [len(hit) for hit in hits_of([1] * n, Noise(), 4000)]
+    drawn = [len(hit) for hit in hits_of([1] * n, SpanNoise(), 4000)]
     assert np.mean(drawn) == pytest.approx(0.35 * n, abs=0.03)
     assert max(drawn) - min(drawn) <= 1
 
 
 def test_spans_spend_the_budget_on_allowed_words_only():
     choices = np.array([1, 0, 2, 3, 0, 1, 1, 1, 2, 0] * 3)
-    for hit in hits_of(choices, Noise(), 300):
+    for hit in hits_of(choices, SpanNoise(), 300):
         assert hit == sorted(set(hit)) and choices[hit].all() and len(hit) in (10, 11)
-    assert hits_of([1] + [0] * 9, Noise(), 1) == [[0]]
-    assert hits_of([0] * 9, Noise(), 1) == [[]]
+    assert hits_of([1] + [0] * 9, SpanNoise(), 1) == [[0]]
+    assert hits_of([0] * 9, SpanNoise(), 1) == [[]]
 
 
 def test_words_are_chosen_as_step_by_step_in_python():
@@ -51,7 +51,7 @@ def test_words_are_chosen_as_step_by_step_in_python():
     rng = np.random.default_rng(1)
     sentences = [rng.integers(0, 4, size=rng.integers(0, 40)) for _ in range(500)]
     before = np.cumsum([0, *(len(s) for s in sentences)])
-    hits = choose_words(np.concatenate(sentences), before, Noise(), seed=9, stream=4, first=77)
+    hits = choose_words(np.concatenate(sentences), before, SpanNoise(), seed=9, stream=4, first=77)
     wanted = [
         (int(before[n]) + word, pick)
         for n, choices in enumerate(sentences)
@@ -62,7 +62,7 @@ def test_words_are_chosen_as_step_by_step_in_python():
 
 def test_span_lengths_follow_the_poisson_distribution():
     # a budget far larger than any span: positions then show the gaps between spans
-    runs = Counter(sum(1 for a, b in itertools.pairwise(hit) if b == a + 1) > 0 for hit in hits_of([1] * 400, Noise(rate=0.01), 1500))
+    runs = Counter(sum(1 for a, b in itertools.pairwise(hit) if b == a + 1) > 0 for hit in hits_of([1] * 400, SpanNoise(rate=0.01), 1500))
     assert runs[True] > 3 * runs[False]
 
 
@@ -74,9 +74,9 @@ def test_mask_makes_one_mask_of_a_span():
 
 def test_mbart_noise_permutes_sentences_and_masks():
     line = "Das ist der erste Satz. Hier kommt der zweite Satz. Und noch ein dritter Satz."
-    noised = denoise(words_of([line] * 200, "de"), Noise(), 1, 0)
+    noised = denoise(words_of([line] * 200, "de"), SpanNoise(), 1, 0)
     assert all(MASK in n for n in noised) and len({n.split()[0] for n in noised}) > 2
-    untouched = denoise(words_of([line], "de"), Noise(rate=0.0), 1, 0, first=5)[0]
+    untouched = denoise(words_of([line], "de"), SpanNoise(rate=0.0), 1, 0, first=5)[0]
     assert sorted(untouched.split()) == sorted(line.split())
 
 
@@ -91,5 +91,5 @@ def test_mbart_noise_permutes_sentences_and_masks():
 )
 def test_sentences_of_other_scripts_are_permuted(code, sentences, between):
     line = between.join(sentences)
-    found = set(denoise(words_of([line] * 100, code), Noise(rate=0.0), 1, 0, spaced=bool(between)))
+    found = set(denoise(words_of([line] * 100, code), SpanNoise(rate=0.0), 1, 0, spaced=bool(between)))
     assert found == {between.join(order) for order in itertools.permutations(sentences)}

@@ -17,7 +17,7 @@ from tiny_models import MANUAL
 from workflow_scripts.evidence.average import Significance
 from workflow_scripts.noise.candidates import Lookup, Lookups
 from workflow_scripts.noise.codeswitch import CodeSwitch
-from workflow_scripts.noise.span_noise import Noise
+from workflow_scripts.noise.span_noise import SpanNoise
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import head
 from workflow_scripts.tasks.classification import CLASSIFICATION, Classification
@@ -242,7 +242,7 @@ def test_some_examples_are_the_same_for_all_seeds(tmp_path):
 def test_both_texts_of_a_pair_are_switched_into_one_language_anew_in_each_epoch():
     words = ["open", "the", "file", "and", "print", "all", "of", "it", "now"]
     lookup = Lookups([Lookup({word: [f"{word}{mark}"] for word in words}, "en", code) for code, mark in (("de", "ß"), ("fr", "ç"))])
-    noise = Noise(rate=0.5)
+    noise = SpanNoise(rate=0.5)
     examples = [Example("Calc", " ".join(words), " ".join(reversed(words)))] * 200
     epochs = [switched_examples(examples, lookup, noise, 1, epoch)[0] for epoch in (0, 1)]
     assert epochs[0] != epochs[1] and epochs[0] == switched_examples(examples, lookup, noise, 1, 0)[0]

@@ -14,7 +14,7 @@ from test_checkpoints import TORCHRUN
 from workflow_scripts import plugins
 from workflow_scripts.noise.candidates import Lookup, Lookups
 from workflow_scripts.noise.codeswitch import CodeSwitch
-from workflow_scripts.noise.span_noise import Noise
+from workflow_scripts.noise.span_noise import SpanNoise
 from workflow_scripts.stage import read_json
 from workflow_scripts.tasks import finetuning, head
 from workflow_scripts.tasks.finetuning import Batches, FinetuneSettings, phase_settings
@@ -123,9 +123,9 @@ LOOKUP = Lookups([Lookup({word: [f"{word}ß"] for word in WORDS}, "en", "de")])
 
 def test_words_are_switched_where_their_labels_stay_right():
     tagged = Example("X " * 8 + "X", " ".join(WORDS), "")
-    switched = [switched_examples([tagged] * 20, LOOKUP, Noise(rate=0.5), 1, epoch, "word")[0] for epoch in (0, 1)]
+    switched = [switched_examples([tagged] * 20, LOOKUP, SpanNoise(rate=0.5), 1, epoch, "word")[0] for epoch in (0, 1)]
     assert switched[0] != switched[1] and all(len(each.text.split(" ")) == 9 and "ß" in each.text for each in switched[0])
-    (asked,), _ = switched_examples([Example("0:4", "open it", "open the file")], LOOKUP, Noise(rate=1.0), 1, 0, "question")
+    (asked,), _ = switched_examples([Example("0:4", "open it", "open the file")], LOOKUP, SpanNoise(rate=1.0), 1, 0, "question")
     assert asked == Example("0:4", "openß itß", "open the file")
 
 
@@ -145,7 +145,7 @@ def test_words_are_switched_where_their_labels_stay_right():
 def test_tagged_words_are_those_that_are_given(code, given, candidates, expected):
     lookup = Lookup({word: [other] for word, other in candidates.items()}, code, "de")
     example = Example("X", join_words(given), "")
-    (switched,), counts = switched_examples([example], lookup, Noise(rate=1.0), 1, 0, "word")
+    (switched,), counts = switched_examples([example], lookup, SpanNoise(rate=1.0), 1, 0, "word")
     assert split_words(switched.text) == expected
     changed = sum(old != new for old, new in zip(given, expected, strict=True))
     assert counts["replaced"] == changed and counts["words"] == sum(any(map(str.isalnum, word)) for word in given)
@@ -154,7 +154,7 @@ def test_tagged_words_are_those_that_are_given(code, given, candidates, expected
 def test_a_head_learns_from_switched_words(text, model, tmp_path):
     (tmp_path / "en-de.tsv").write_text("".join(f"{word}\t{word}{word}{word}\t1\t1.0\n" for word in ("the", "of", "and", "to", "in")))
     settings = told(epochs=2, max_length=16)  # most sentences are cut into rows, of which long words make more
-    settings.codeswitch = CodeSwitch(noise=Noise(rate=0.9))
+    settings.codeswitch = CodeSwitch(noise=SpanNoise(rate=0.9))
     finetune(settings, **files(text, model, tmp_path / "switched"), lexicons=(tmp_path / "en-de.tsv",), into=("de",))
     finetune(told(epochs=2, max_length=16), **files(text, model, tmp_path / "plain"))
     reports = [read_json(tmp_path / name / "training.json") for name in ("switched", "plain")]

@@ -17,7 +17,7 @@ from workflow_scripts.models.search import generate
 from workflow_scripts.models.tokenisation import load_codec, unlearnt
 from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.noise.masking import Masking
-from workflow_scripts.noise.span_noise import Noise
+from workflow_scripts.noise.span_noise import SpanNoise
 from workflow_scripts.stage import InputError, read_json, write_json
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.training.checkpoints import average_weights
@@ -277,13 +277,13 @@ def test_words_of_the_source_are_switched_anew_in_each_epoch_and_the_target_stay
     lexicon.write_text("".join(f"{word}\t{word[::-1]}\t1\t1.0\n" for word in words), encoding="utf-8")
     text = (setup[0] / "train.de", setup[0] / "train.en", ("de", "en"), codec, Training(pairs=60, max_length=400))
     plain = ParallelText(*text).epoch(0)
-    rows = SwitchedText(*text, lexicon, CodeSwitch(Noise(rate=0.3)), 1)
+    rows = SwitchedText(*text, lexicon, CodeSwitch(SpanNoise(rate=0.3)), 1)
     first, second = rows.epoch(0), rows.epoch(1)
     assert rows.rows == 60 and [target for _, target in first] == [target for _, target in plain] == [target for _, target in second]
     changed = [new != old for (new, _), (old, _) in zip(first, plain, strict=True)]
     assert any(changed) and first != second
-    assert rows.epoch(0) == first != SwitchedText(*text, lexicon, CodeSwitch(Noise(rate=0.3)), 2).epoch(0)
-    assert SwitchedText(*text, lexicon, CodeSwitch(Noise(rate=0.0)), 1).epoch(0) == plain
+    assert rows.epoch(0) == first != SwitchedText(*text, lexicon, CodeSwitch(SpanNoise(rate=0.3)), 2).epoch(0)
+    assert SwitchedText(*text, lexicon, CodeSwitch(SpanNoise(rate=0.0)), 1).epoch(0) == plain
     lexicon.write_text("xyzzy\tplugh\t1\t1.0\n")
     with pytest.raises(InputError, match=r"de-en\.tsv: has no word of the text in de"):
         SwitchedText(*text, lexicon, CodeSwitch(), 1)

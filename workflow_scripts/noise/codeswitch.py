@@ -23,10 +23,10 @@ from workflow_scripts import registry
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.noise import span_noise
 from workflow_scripts.noise.candidates import Candidates, Lookup, load_candidates, load_lookups, permute_candidates
-from workflow_scripts.noise.entry import Noise as Entry
+from workflow_scripts.noise.entry import Noise
 from workflow_scripts.noise.released import pieces_of, write_pieces
 from workflow_scripts.noise.rounds import DEV_ROUND, REPORT, write_rounds
-from workflow_scripts.noise.span_noise import Noise
+from workflow_scripts.noise.span_noise import SpanNoise
 from workflow_scripts.noise.switching import Kind, switch_lines, switched, with_shares
 from workflow_scripts.number_types import Limits, Positive
 from workflow_scripts.stage import InputError, own_settings, run, write_json
@@ -42,7 +42,7 @@ from workflow_scripts.text.words import BREAK, count_words, running_words
 class CodeSwitch:
     """Settings of code-switching noise."""
 
-    noise: Noise = field(default_factory=Noise)
+    noise: SpanNoise = field(default_factory=SpanNoise)
     """Share of words to replace, and length of the spans."""
     capitals: Literal["own", "copied"] = "own"
     """Capitals of replacing words. `own`: as the text of their own language mostly writes them (*Datei*, *PDF*). `copied`: as the replaced
@@ -96,7 +96,7 @@ def main(
     Raises:
         InputError: Text or lexicon is empty, a lexicon has no word (or piece) of the text, or `model` does not go with `kind`.
     """
-    entry: Entry = registry.entry("noise", kind)
+    entry: Noise = registry.entry("noise", kind)
     if entry.pieces != bool(model):
         raise InputError(f"--model is for a noise of pieces, which needs it; the noise is {kind}")
     _check_lexicons(entry, [path for path in (lexicon_ab, lexicon_ba) if path], 2)
@@ -170,7 +170,7 @@ def one_sided(
     Raises:
         InputError: The text is empty, a lexicon has no word of the text, or `kind` is a noise of pieces, which needs two sides.
     """
-    entry: Entry = registry.entry("noise", kind)
+    entry: Noise = registry.entry("noise", kind)
     if entry.pieces:
         words = [name for name, other in registry.entries("noise").items() if not other.pieces]
         raise InputError(f"the noise `{kind}` needs both sides of a parallel text; use {', '.join(words[:-1])} or {words[-1]}")
@@ -217,7 +217,7 @@ def show(
     Raises:
         InputError: As the command `labelled` does.
     """
-    entry: Entry = registry.entry("noise", kind)
+    entry: Noise = registry.entry("noise", kind)
     if entry.pieces:
         raise InputError(f"the noise `{kind}` replaces pieces of a model; run its arm, and look at results/codeswitch")
     _check_lexicons(entry, lexicons, len(into) or 1)
@@ -228,7 +228,7 @@ def show(
         print(line, noised, "", sep="\n")
 
 
-def _check_lexicons(entry: Entry, lexicons: list[Path] | tuple[Path, ...], wanted: int) -> None:
+def _check_lexicons(entry: Noise, lexicons: list[Path] | tuple[Path, ...], wanted: int) -> None:
     if entry.lexicon and len(lexicons) != wanted:
         raise InputError(f"the noise {entry.name} needs {wanted} lexicon(s), one for each language to switch into, got {len(lexicons)}")
     if lexicons and not entry.lexicon:
@@ -237,7 +237,7 @@ def _check_lexicons(entry: Entry, lexicons: list[Path] | tuple[Path, ...], wante
 
 def _write_report(
     output: Path,
-    entry: Entry,
+    entry: Noise,
     rounds: int,
     languages: tuple[str, ...] | list[str],
     seed: int,

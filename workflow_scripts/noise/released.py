@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from workflow_scripts.models.tokenisation import WORD_START, Codec
-from workflow_scripts.noise.span_noise import Noise
+from workflow_scripts.noise.span_noise import SpanNoise
 from workflow_scripts.philox import generator
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.text.words import MASK
@@ -34,7 +34,7 @@ def write_pieces(
     candidates: dict[str, list[str]],
     seed: int,
     side: int,
-    noise: Noise,
+    noise: SpanNoise,
 ) -> None:
     """Write rounds of every second line of a text, from line `side` on: its noised pieces, and the line; adds up counts in `total`.
 
@@ -58,7 +58,7 @@ def pieces_of(text: Path, codec: Codec) -> Iterator[str]:
 
 
 def switch_pieces(
-    pieces: Sequence[str], candidates: dict[str, list[str]], noise: Noise, rng: np.random.Generator
+    pieces: Sequence[str], candidates: dict[str, list[str]], noise: SpanNoise, rng: np.random.Generator
 ) -> tuple[list[str], dict[str, float]]:
     """Replace pieces of one sentence and insert masks.
 

@@ -22,7 +22,7 @@ from workflow_scripts.text.words import MASK, Words
 
 
 @dataclass
-class Noise:
+class SpanNoise:
     """Settings of span noise."""
 
     rate: Share = 0.35
@@ -46,7 +46,7 @@ class Hits(NamedTuple):
     """The state of each sentence's generator afterwards (sentences × `philox.STATE`)."""
 
 
-def choose_words(choices: np.ndarray, before: np.ndarray, noise: Noise, seed: int, stream: int, first: int = 0) -> Hits:
+def choose_words(choices: np.ndarray, before: np.ndarray, noise: SpanNoise, seed: int, stream: int, first: int = 0) -> Hits:
     """Choose the words to replace or mask.
 
     In a sentence of n words, floor(rate · n) words are hit, and one more with a probability of the remaining fraction. (Rounding up
@@ -123,7 +123,7 @@ def mask(words: Words, hit: Sequence[int] | np.ndarray) -> list[str]:
 _SENTENCE_BREAK = regex.compile(r"(?<=[.!?؟۔।])\s+(?=\P{Ll})|(?<=[。！？][」』）”’]*)\s*(?=[^」』）”’\s])")
 
 
-def denoise(words: Words, noise: Noise, seed: int, stream: int, first: int = 0, spaced: bool = True) -> list[str]:
+def denoise(words: Words, noise: SpanNoise, seed: int, stream: int, first: int = 0, spaced: bool = True) -> list[str]:
     """Apply mBART's noise: permute the sentences of each line and mask spans of words.
 
     In a script without spaces (`spaced` is false), no blank is put between the sentences.

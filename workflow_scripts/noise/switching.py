@@ -26,10 +26,9 @@ from workflow_scripts import registry
 from workflow_scripts.entry_names import Named
 from workflow_scripts.noise import span_noise
 from workflow_scripts.noise.candidates import Lookup, Lookups, draw_language
-from workflow_scripts.noise.entry import Batch, register_batch
-from workflow_scripts.noise.entry import Noise as Entry
+from workflow_scripts.noise.entry import Batch, Noise, register_batch
 from workflow_scripts.noise.released import switch_pieces
-from workflow_scripts.noise.span_noise import Noise
+from workflow_scripts.noise.span_noise import SpanNoise
 from workflow_scripts.stage import own_settings
 from workflow_scripts.text.files import chunks
 from workflow_scripts.text.languages import language
@@ -46,11 +45,11 @@ def switched(
     rounds: list[int],
     *,
     lookup: Lookup | Lookups,
-    entry: Entry,
+    entry: Noise,
     own: Any,
     seed: int,
     side: int,
-    noise: Noise,
+    noise: SpanNoise,
     total: Counter[str],
 ) -> Iterator[list[str]]:
     """The noised lines of each round, as `rounds.write_rounds` asks for them; `total` adds up the counts of `switch_lines`."""
@@ -68,7 +67,7 @@ def switch_lines(
     seed: int = 1,
     stream: int = 0,
     first: int = 0,
-    noise: Noise = Noise(),
+    noise: SpanNoise = SpanNoise(),
     noise_settings: str | dict[str, Any] = "{}",
     given: bool = False,
 ) -> tuple[list[str], Counter[str]]:
@@ -92,7 +91,7 @@ def switch_lines(
         The new sentences, and the numbers of all words, of words with candidates, of replaced words, and of words that were to be
         replaced.
     """
-    entry: Entry = registry.entry("noise", kind)
+    entry: Noise = registry.entry("noise", kind)
     own = own_settings(entry, noise_settings)
     noised: list[str] = []
     total: Counter[str] = Counter()
@@ -123,7 +122,7 @@ def find_words(lines: list[str], lookup: Lookup | Lookups, given: bool = False) 
 
 
 def switch_words(
-    found: Found, lookup: Lookup | Lookups, entry: Entry, seed: int, stream: int, first: int, noise: Noise, own: Any = None
+    found: Found, lookup: Lookup | Lookups, entry: Noise, seed: int, stream: int, first: int, noise: SpanNoise, own: Any = None
 ) -> tuple[list[str], dict[str, float]]:
     """`switch_lines` for lines of which the words have been found."""
     words = found.words

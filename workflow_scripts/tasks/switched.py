@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from workflow_scripts.noise.candidates import Lookup, Lookups, load_lookups
-from workflow_scripts.noise.span_noise import Noise
+from workflow_scripts.noise.span_noise import SpanNoise
 from workflow_scripts.noise.switching import switch_lines
 from workflow_scripts.tasks.finetuning import FinetuneSettings
 from workflow_scripts.text.examples import Example
@@ -30,7 +30,7 @@ def switching(
 
 
 def switched_examples(
-    examples: list[Example], lookup: Lookup | Lookups, noise: Noise, seed: int, epoch: int, unit: str = "text"
+    examples: list[Example], lookup: Lookup | Lookups, noise: SpanNoise, seed: int, epoch: int, unit: str = "text"
 ) -> tuple[list[Example], Counter[str]]:
     """The examples with their words switched for one epoch, both texts of a pair into the same language (CoSDA-ML, Qin et al. 2020).
 

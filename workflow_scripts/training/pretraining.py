@@ -34,7 +34,7 @@ from workflow_scripts.models.family import Family
 from workflow_scripts.models.recognition import family_of
 from workflow_scripts.names import instead
 from workflow_scripts.noise.rounds import DEV_STREAM, write_rounds
-from workflow_scripts.noise.span_noise import Noise, denoise
+from workflow_scripts.noise.span_noise import SpanNoise, denoise
 from workflow_scripts.stage import InputError, checksums, from_plain, is_first_process, own_settings, read_json
 from workflow_scripts.text.corpus import forbidden_keys, leak_key
 from workflow_scripts.text.files import chunks, read_lines
@@ -89,7 +89,7 @@ def denoising(block: Pretraining, train_text: Text, dev_text: Text, seed: int, f
     return Material({path.name: path for path in sorted(folder.glob("*.tsv.zst"))}, read)
 
 
-def denoised(lines: list[str], first: int, streams: list[int], code: str, noise: Noise, seed: int) -> Iterator[list[str]]:
+def denoised(lines: list[str], first: int, streams: list[int], code: str, noise: SpanNoise, seed: int) -> Iterator[list[str]]:
     """The lines, of which the first is number `first` in its text, with mBART's noise by each of these random streams."""
     words = words_of(lines, code)
     for stream in streams:

@@ -7,7 +7,7 @@ from typing import Annotated, Any, NamedTuple
 
 from workflow_scripts.errors import InputError
 from workflow_scripts.noise.masking import Masking
-from workflow_scripts.noise.span_noise import Noise
+from workflow_scripts.noise.span_noise import SpanNoise
 from workflow_scripts.number_types import Limits, Natural, Positive
 from workflow_scripts.training.bitext import Direction, directions
 from workflow_scripts.training.settings import Training
@@ -56,7 +56,7 @@ class Pretraining:
     """With objective `translation`: into both languages of each pair, into the pivot (`many-to-one`), or from it (`one-to-many`)."""
     pivot: str | None = None
     """With objective `translation`: language of `many-to-one` and `one-to-many`. By default the one that all pairs share."""
-    noise: Noise = field(default_factory=Noise)
+    noise: SpanNoise = field(default_factory=SpanNoise)
     """With objective `denoising`: mBART's span noise."""
     masking: Masking = field(default_factory=Masking)
     """With objectives `mlm` and `veco`: BERT's masks."""
