@@ -7,7 +7,7 @@ import pytest
 from test_outcomes import HEAD, put
 
 from workflow_scripts.run import lines
-from workflow_scripts.run.schedule import Job, Run, time_left
+from workflow_scripts.run.schedule import PlannedJob, Run, time_left
 
 
 def a_run(folder, *jobs):
@@ -15,7 +15,7 @@ def a_run(folder, *jobs):
 
 
 def training(arm, **changes):
-    return Job("finetune", {"experiment": "help-de-en", "arm": arm, "seed": "1"}, outputs=[arm], **changes)
+    return PlannedJob("finetune", {"experiment": "help-de-en", "arm": arm, "seed": "1"}, outputs=[arm], **changes)
 
 
 def arms(**of_csr):
@@ -30,12 +30,12 @@ def test_it_says_what_it_will_do(tmp_path):
     said = [*lines.announced(a_run(tmp_path, *arms()))]
     assert said[0].startswith("help-de-en: 3 arms (csr, finetune, mask) to train, then to translate")
     assert any("results/report.html" in line for line in said)
-    assert next(lines.announced(a_run(tmp_path, Job("corpus"), Job("all")))) == "to do: cleaning the text"
+    assert next(lines.announced(a_run(tmp_path, PlannedJob("corpus"), PlannedJob("all")))) == "to do: cleaning the text"
     assert [*lines.announced(Run())] == []
 
 
 def test_progress_is_a_share_of_the_time(tmp_path):
-    run = a_run(tmp_path, *arms(begun=100.0, updates=(50, 100)), Job("of_a_new_kind", begun=100.0))
+    run = a_run(tmp_path, *arms(begun=100.0, updates=(50, 100)), PlannedJob("of_a_new_kind", begun=100.0))
     # of two cores both are taken: 300 seconds until csr has ended, then finetune and mask side by side, 600 seconds
     left = time_left(run, 400.0)
     share = lines.share_passed(300.0, left, 0.0)
@@ -44,7 +44,7 @@ def test_progress_is_a_share_of_the_time(tmp_path):
     next(iter(run.jobs.values())).ended = 600.0  # a training has told how fast it was, at half the speed
     next(iter(run.jobs.values())).begun = 1.0
     assert lines.line_about(run, left, share).startswith("25 %, 15 minutes left. csr")
-    unknown = a_run(tmp_path, Job("head_finetune", {"arm": "x"}, begun=1.0))
+    unknown = a_run(tmp_path, PlannedJob("head_finetune", {"arm": "x"}, begun=1.0))
     assert "of" not in lines.line_about(unknown, time_left(unknown, 2.0), 0.0)
 
 
@@ -79,7 +79,7 @@ def test_the_method_is_compared_with_the_baseline_and_with_its_controls(tmp_path
 
 
 def test_the_end_has_the_answer_the_files_and_what_to_do_next(tmp_path):
-    run = a_run(tmp_path, *arms(), Job("report"))
+    run = a_run(tmp_path, *arms(), PlannedJob("report"))
     row = "help-de-en\tpages\tBLEU\tcsr\tfinetune\t1\t3.12\t2.1\t4.0\t\t\t0.0003\t0.0001\n"
     put(tmp_path / "results/comparisons.tsv", HEAD + row)
     said = [*lines.ended(run, 754.3, 0, ["--cores", "all"])]
@@ -132,7 +132,7 @@ def test_more_seeds_are_asked_for_with_the_seeds_of_the_run(tmp_path):
     put(tmp_path / "results/configuration.json", '{"run": {"seeds": [7]}, "experiments": {"help-de-en": {"seeds": null}}}')
     row = "help-de-en\tpages\tBLEU\tcsr\tfinetune\t1\t3.12\t2.1\t4.0\t\t\t0.0003\t0.0001\n"
     put(tmp_path / "results/comparisons.tsv", HEAD + row)
-    run = a_run(tmp_path, *arms(), Job("report"))
+    run = a_run(tmp_path, *arms(), PlannedJob("report"))
     assert "            snakemake --config 'run={seeds: [7, 1, 2]}'" in lines.ended(run, 1.0, 0, [])
     put(tmp_path / "results/configuration.json", '{"run": {"seeds": [1, 2, 3]}, "experiments": {"help-de-en": {"seeds": 1}}}')
     assert "            snakemake --config 'experiments={help-de-en: {seeds: [1, 2, 3]}}'" in lines.ended(run, 1.0, 0, [])

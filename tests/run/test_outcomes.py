@@ -6,7 +6,7 @@ import pytest
 from rule_files import rule_blocks
 
 from workflow_scripts.run import outcomes
-from workflow_scripts.run.schedule import Job
+from workflow_scripts.run.schedule import PlannedJob
 
 
 def put(path, content):
@@ -16,7 +16,7 @@ def put(path, content):
 
 
 def told(rule, folder, *outputs):
-    return outcomes.finding(Job(rule, outputs=list(outputs)), folder)
+    return outcomes.finding(PlannedJob(rule, outputs=list(outputs)), folder)
 
 
 def test_each_kind_of_result_has_its_numbers(tmp_path):
@@ -59,11 +59,11 @@ def test_looks_at_the_dev_set(tmp_path):
 
 
 def test_jobs_are_called_by_what_tells_them_apart():
-    run = [Job("finetune", {"experiment": "help", "arm": arm, "seed": seed}) for arm in ("plain", "csr") for seed in ("1", "2")]
+    run = [PlannedJob("finetune", {"experiment": "help", "arm": arm, "seed": seed}) for arm in ("plain", "csr") for seed in ("1", "2")]
     assert outcomes.name_of(run[2], run) == "csr, seed 1" and outcomes.name_of(run[2], run[::2]) == "csr"
     run[2].updates = 700, 2800
     assert outcomes.doing(run[2], run[::2]) == "csr: finetuning, 700 of 2,800 updates"
-    assert outcomes.doing(Job("of_a_new_kind"), run) == "of a new kind"
+    assert outcomes.doing(PlannedJob("of_a_new_kind"), run) == "of a new kind"
 
 
 HEAD = "experiment\ttestset\tmetric\tarm\tother\tseeds\tdifference\tlow\thigh\tseeds_low\tseeds_high\tp\tp_uncorrected\n"

@@ -13,7 +13,7 @@ import warm
 from test_workflow import ROOT
 
 from workflow_scripts.run import progress
-from workflow_scripts.run.schedule import Job, Run
+from workflow_scripts.run.schedule import PlannedJob, Run
 
 SNAKEFILE = f"""
 import sys
@@ -211,7 +211,7 @@ def test_pages_on_what_is_there_take_a_tenth_of_the_time_since_the_start(tmp_pat
 
 
 def test_what_the_run_takes_is_foretold_once_it_was_seen_how_much_other_programs_leave(tmp_path, capsys):
-    trainings = [Job("finetune", {"arm": arm}, priority=priority, work=3_000_000) for arm, priority in (("csr", 11), ("mask", 5))]
+    trainings = [PlannedJob("finetune", {"arm": arm}, priority=priority, work=3_000_000) for arm, priority in (("csr", 11), ("mask", 5))]
     run = Run(tmp_path, jobs={job.key: job for job in trainings}, pace=5000.0)
     state = progress.ProgressState(run, tmp_path, time.time(), update=0.1, measured=time.time())
     progress.watch_load(state, os.getpid())

@@ -12,7 +12,7 @@ from test_workflow import ROOT, TINY, lay_out, write_config
 
 from workflow_scripts.run import schedule
 from workflow_scripts.run.processes import PLUGIN, as_called, environment, logging_to
-from workflow_scripts.run.schedule import Job, Run, take, time_left
+from workflow_scripts.run.schedule import PlannedJob, Run, take, time_left
 from workflow_scripts.training.callbacks import Progress
 
 
@@ -42,7 +42,7 @@ def test_what_is_added_to_a_call_is_taken_away_again():
 
 def job(rule="finetune", **changes):
     wildcards = {"arm": changes.pop("arm")} if "arm" in changes else {}
-    return Job(rule, wildcards, **changes)
+    return PlannedJob(rule, wildcards, **changes)
 
 
 def a_run(*jobs, **changes):
@@ -165,7 +165,7 @@ def test_what_a_training_prints_is_understood(tmp_path, capsys):
     state.global_step = 30
     said.on_log(None, state, None, logs={"loss": 3.25, "learning_rate": 1e-3})
     log.write_text(capsys.readouterr().out + "continuing\n")
-    assert schedule.last_update(Job("finetune", log=str(log))) == (30, 40)
+    assert schedule.last_update(PlannedJob("finetune", log=str(log))) == (30, 40)
 
 
 def test_jobs_of_a_rule_take_as_long_as_those_before_and_a_slow_machine_is_known_by_them():

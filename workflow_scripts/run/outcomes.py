@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts import registry
-from workflow_scripts.run.schedule import Job
+from workflow_scripts.run.schedule import PlannedJob
 from workflow_scripts.stage import read_rows
 from workflow_scripts.training.settings import DEV_SCORES
 
@@ -66,7 +66,7 @@ TELLING = ("experiment", "arm", "seed", "backbone", "corpus", "labelled", "align
 """Wildcards that tell jobs apart, in the order in which a job is called by them."""
 
 
-def name_of(job: Job, jobs: list[Job]) -> str:
+def name_of(job: PlannedJob, jobs: list[PlannedJob]) -> str:
     """What a job is about, in no more words than tell it from the others of the run: `csr`, or `tatoeba, csr, seed 2`."""
     parts = []
     for wildcard in TELLING:
@@ -77,7 +77,7 @@ def name_of(job: Job, jobs: list[Job]) -> str:
     return ", ".join(dict.fromkeys(parts))
 
 
-def doing(job: Job, jobs: list[Job]) -> str:
+def doing(job: PlannedJob, jobs: list[PlannedJob]) -> str:
     """What a job under way does, and how far a training is: `csr: restoring text, 700 of 2,800 updates`."""
     said = DOING.get(job.rule, job.rule.replace("_", " "))
     if job.updates:
@@ -85,7 +85,7 @@ def doing(job: Job, jobs: list[Job]) -> str:
     return f"{name}: {said}" if (name := name_of(job, jobs)) else said
 
 
-def finding(job: Job, folder: Path) -> str:
+def finding(job: PlannedJob, folder: Path) -> str:
     """What a job that has ended found, with its numbers; nothing where that is not worth a line, or cannot be read."""
     tell = _FINDINGS.get(job.rule)
     if tell is None:

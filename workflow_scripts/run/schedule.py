@@ -33,7 +33,7 @@ Key = tuple[str, tuple[tuple[str, str], ...]]
 
 
 @dataclass
-class Job:
+class PlannedJob:
     """A job of Snakemake."""
 
     rule: str
@@ -74,7 +74,7 @@ class Run:
 
     folder: Path = Path()
     """Where it is."""
-    jobs: dict[Key, Job] = field(default_factory=dict)
+    jobs: dict[Key, PlannedJob] = field(default_factory=dict)
     """All jobs of the plan."""
     numbers: dict[int, Key] = field(default_factory=dict)
     """Snakemake's number of each job that has begun."""
@@ -88,7 +88,7 @@ class Run:
     """The part of a core's time that a job gets, because of other programs: 1 where they leave it all, or where that is not known."""
 
     @property
-    def running(self) -> list[Job]:
+    def running(self) -> list[PlannedJob]:
         """Jobs under way."""
         return [job for job in self.jobs.values() if job.begun and not job.ended]
 
@@ -112,12 +112,12 @@ def planned(lines: Iterable[str], folder: Path = Path()) -> Run:
     return run
 
 
-def job_of(event: dict[str, Any], folder: Path) -> Job:
+def job_of(event: dict[str, Any], folder: Path) -> PlannedJob:
     """The job that an event describes."""
     log, resources = (event.get("log") or [""])[0], event.get("resources", {})
     settings = settings_of(event.get("shellcmd") or "")
     priority = event.get("priority", 0)
-    return Job(
+    return PlannedJob(
         event["rule_name"],
         {name: str(value) for name, value in event.get("wildcards", {}).items()},
         event.get("input", []),
@@ -151,7 +151,7 @@ def work_of(rule: str, settings: dict[str, Any]) -> int:
     return updates * tokens if isinstance(updates, int) and isinstance(tokens, int) else 0
 
 
-def take(run: Run, event: dict[str, Any]) -> Job | None:
+def take(run: Run, event: dict[str, Any]) -> PlannedJob | None:
     """Note an event of the run; returns the job that it begins or ends, if it does."""
     kind, now = event["event"], event["time"]
     if kind == "job_info":
@@ -188,7 +188,7 @@ def look_at_trainings(run: Run, now: float) -> None:
             note_speed(job, now)
 
 
-def note_speed(job: Job, now: float) -> None:
+def note_speed(job: PlannedJob, now: float) -> None:
     """Remember how far a training is; what was `RECENT` is kept."""
     done = job.work - job.work_left
     if not job.seen or done > job.seen[-1][1]:
@@ -197,7 +197,7 @@ def note_speed(job: Job, now: float) -> None:
         del job.seen[0]
 
 
-def last_update(job: Job) -> tuple[int, int] | None:
+def last_update(job: PlannedJob) -> tuple[int, int] | None:
     """Updates done and planned, by the training's log; None if it has not said."""
     try:
         if os.path.getmtime(job.log) < job.begun - 1:
@@ -250,7 +250,7 @@ DEMO = 6000.0
 """Tokens per second of a training, where these were measured."""
 
 
-def time_left(run: Run, now: float, until: Callable[[Job], bool] = lambda job: True) -> float | None:
+def time_left(run: Run, now: float, until: Callable[[PlannedJob], bool] = lambda job: True) -> float | None:
     """Seconds until all jobs for which `until` holds have ended; None where that cannot be known.
 
     The jobs are laid out on cores and GPUs by their priority, each as soon as those that it waits for have ended.
@@ -266,7 +266,7 @@ def time_left(run: Run, now: float, until: Callable[[Job], bool] = lambda job: T
     return max((end for key, end in ends.items() if until(open_jobs[key])), default=0.0)
 
 
-def laid_out(jobs: dict[Key, Job], seconds: dict[Key, float], cores: int, gpus: float) -> dict[Key, float]:
+def laid_out(jobs: dict[Key, PlannedJob], seconds: dict[Key, float], cores: int, gpus: float) -> dict[Key, float]:
     """When each of these jobs ends, in seconds from now. Jobs that wait for something that nobody makes are not in it.
 
     Jobs under way have what they need. Of the others that can begin, the most urgent one that fits begins.
@@ -316,7 +316,7 @@ def most_urgent(ready: Ready, free: int, free_gpus: float) -> Key | None:
     return heapq.heappop(ready[min(fitting)[1]])[2] if fitting else None
 
 
-def what_waits(jobs: dict[Key, Job]) -> tuple[dict[Key, set[Key]], dict[Key, list[Key]]]:
+def what_waits(jobs: dict[Key, PlannedJob]) -> tuple[dict[Key, set[Key]], dict[Key, list[Key]]]:
     """For each job that has not begun, the jobs that make its inputs; and for each job those that wait for it."""
     made_by = {output: key for key, job in jobs.items() for output in job.outputs}
     waits: dict[Key, set[Key]] = {}
@@ -352,7 +352,7 @@ ENOUGH = 60.0
 """Seconds that jobs which have ended take in the demo, from which on they tell how much slower this machine is."""
 
 
-def still_takes(job: Job, takes: dict[str, float], rate: float, now: float) -> float:
+def still_takes(job: PlannedJob, takes: dict[str, float], rate: float, now: float) -> float:
     """Seconds that a job still takes, whether it waits or is under way. One that takes longer than usual takes a third as long again."""
     if job.rule == "all":
         return 0.0
