@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from configurations import DEFAULT, changed, classified, job, planned, summaries, with_recipes
+from configurations import DEFAULT, changed, classified, job, planned, summaries, with_recipes, with_value
 from snakemake.utils import update_config
 
 from workflow_scripts.report.study import configured
@@ -35,6 +35,19 @@ def recipe(name: str) -> config.Config:
 @pytest.mark.parametrize("name", sorted(path.stem for path in Path("config").glob("*.yaml")))
 def test_recipes_are_valid(name):
     assert recipe(name).run.experiments
+
+
+@pytest.mark.parametrize(
+    ("names", "asked", "first"),
+    [
+        (["real-llm"], ["rates-*", "short-*", "few-*", "shares-*", "verses-*", "flores-*"], ["finetune-llm"]),
+        (["sga-factors"], ["length-*", "rates", "encoder-*"], ["initialised-800"]),
+        (["sga-factors", "small-sga-factors"], ["length-*", "rates", "encoder-*"], ["initialised-800"]),
+    ],
+)
+def test_experiments_that_a_recipe_has_besides_those_it_runs_are_valid(names, asked, first):
+    plans = Plans(config.load(with_value(with_recipes(*names), "run/experiments", asked))).of_run
+    assert len(plans) >= len(asked) and all(len(plan.arms) > 1 for plan in plans) and plans[0].arms[:1] == first
 
 
 BEFORE = Path("tests/data/version-0.1")
