@@ -6,15 +6,16 @@ import re
 import pytest
 import torch
 from phases import TINY, curve_of, finetune, phase_files
-from tiny_decoders import KINDS, small_decoder
+from safetensors.torch import load_file, save_file
+from tiny_decoders import KINDS, MULTIMODAL, small_decoder, small_multimodal
 from tiny_models import manual_pairs
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModel, AutoModelForCausalLM, AutoModelForImageTextToText, AutoTokenizer
 
 from workflow_scripts.evidence.representation import sentence_vectors
 from workflow_scripts.evidence.states import hidden_states, open_half, pooled
 from workflow_scripts.models.batches import collate
 from workflow_scripts.models.decoding import Decoding, translator
-from workflow_scripts.models.networks import load_network, makes_scores_of_states
+from workflow_scripts.models.networks import load_network, makes_scores_of_states, save_model
 from workflow_scripts.models.recognition import family_of
 from workflow_scripts.models.search import generate
 from workflow_scripts.models.templates import Templates, read_templates
@@ -23,6 +24,8 @@ from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks.classification import Classification
 from workflow_scripts.tasks.heads import Reader, label_scores, load_text_head
 from workflow_scripts.text.examples import Example
+from workflow_scripts.training import backbone
+from workflow_scripts.training.backbone import Backbone
 from workflow_scripts.training.ragged import same_choice
 from workflow_scripts.training.rows import Dev, aligned_dev
 from workflow_scripts.training.settings import Training
@@ -80,6 +83,78 @@ def test_a_decoder_works_from_its_rows_to_its_hypotheses(kind, text, tmp_path, c
     assert sentence_vectors(network, codec.pad, rows).shape == (3, 3, 32)
     alone = pooled(half, rows[:1], ["text", "last"], 64)
     assert torch.allclose(pooled(half, rows, ["text", "last"], 4096)[:, :, :1], alone, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", MULTIMODAL)
+def test_the_text_part_of_a_model_that_sees_is_taken_trained_and_opened_by_plain_transformers(kind, text, tmp_path, capsys):
+    whole = small_multimodal(tmp_path, kind)
+    assert family_of(whole).causal and family_of(whole).model_type == MULTIMODAL[kind][0]
+    line, codec = (text / "train.de").read_text(encoding="utf-8").splitlines()[0], load_codec(whole)
+    ids = torch.tensor(codec.encode([line], "de"))
+    by_whole = AutoModelForImageTextToText.from_pretrained(whole).eval()
+    by_part = load_network(whole, "text", dropout=0.0, attention_dropout=0.0, seed=1).eval()
+    with torch.no_grad():
+        pieces = by_part.config.vocab_size
+        assert torch.allclose(by_whole(input_ids=ids).logits[..., :pieces], by_part(input_ids=ids).logits, atol=1e-4)
+    assert "its text part, is read; what sees or hears is left out" in capsys.readouterr().out
+    outputs = tmp_path / "start", tmp_path / "backbone.json", tmp_path / "backbone.tsv"
+    lines = tuple(text / f"train.{code}" for code in ("de", "en"))
+    backbone.main(*outputs, languages=("de", "en"), task_text=lines, settings=Backbone(model=str(whole), trim=True))
+    trimmed, small = load_codec(outputs[0]), AutoModelForCausalLM.from_pretrained(outputs[0]).eval()
+    assert len(trimmed.tokenizer) < len(codec.tokenizer)
+    kept = codec.tokenizer.convert_tokens_to_ids(trimmed.tokenizer.convert_ids_to_tokens(range(len(trimmed.tokenizer))))
+    with torch.no_grad():
+        few = small(input_ids=torch.tensor(trimmed.encode([line], "de"))).logits
+        assert torch.allclose(few, by_part(input_ids=ids).logits[..., kept], atol=1e-4)
+    finetune(text, outputs[0], tmp_path, Training(**{**vars(SETTINGS), "adapter": {"kind": "lora", "rank": 2}}))
+    said = read_json(tmp_path / "model/config.json")
+    assert said["model_type"] == MULTIMODAL[kind][0] and said["architectures"] == [type(small).__name__]
+    plain = AutoModelForCausalLM.from_pretrained(tmp_path / "model").state_dict()
+    ours = load_network(tmp_path / "model", "text", dropout=0.0, attention_dropout=0.0, seed=1).state_dict()
+    assert all(torch.equal(weight, plain[name]) for name, weight in ours.items())
+    sources = manual_pairs(6)[0]
+    found = written(tmp_path / "model", sources)
+    assert len(found) == 6 and written(tmp_path / "model", sources, engine="huggingface") == found
+
+
+def test_an_output_layer_that_the_whole_says_to_be_its_embeddings_stays_apart(tmp_path):
+    """As Mistral Small 3 has it."""
+    whole = small_multimodal(tmp_path, "mistral3")
+    weights = load_file(whole / "model.safetensors")
+    apart = weights["language_model.lm_head.weight"] = torch.randn_like(weights["language_model.model.embed_tokens.weight"])
+    save_file(weights, whole / "model.safetensors", metadata={"format": "pt"})
+    network = load_network(whole, "text", dropout=0.0, attention_dropout=0.0, seed=1)
+    save_model(network, load_codec(whole).tokenizer, tmp_path / "model")
+    opened = AutoModelForCausalLM.from_pretrained(tmp_path / "model")
+    assert torch.equal(opened.lm_head.weight, apart[: network.config.vocab_size]) and not opened.config.tie_word_embeddings
+
+
+def test_a_body_without_an_output_layer_only_reads(text, tmp_path):
+    """As many models for embeddings: with an output layer that is the embeddings, it writes as well."""
+    for kind, settings, reason in (
+        ("qwen3", {}, ""),
+        ("llama", {}, r"its folder has no output layer \(LlamaModel\)"),
+        ("gemma3_text", {"use_bidirectional_attention": True}, "each of its pieces sees those behind it"),
+    ):
+        (tmp_path / kind).mkdir()
+        body = small_decoder(tmp_path / kind, kind, **settings)
+        AutoModel.from_pretrained(body).save_pretrained(body)
+        assert family_of(body).causal
+        outputs = tmp_path / kind / "start", tmp_path / kind / "backbone.json", tmp_path / kind / "backbone.tsv"
+        if reason:
+            with pytest.raises(InputError, match=f"cannot write text: {reason}; take a model that can"):
+                backbone.main(*outputs, languages=("de", "en"), settings=Backbone(model=str(body)))
+            with pytest.raises(InputError, match=f"cannot write text: {reason}; take a model that can"):
+                load_network(body, "text", dropout=0.0, attention_dropout=0.0, seed=1)
+        backbone.main(*outputs, languages=("de", "en"), encoder_will_do=bool(reason), settings=Backbone(model=str(body)))
+        plain, lines = AutoModel.from_pretrained(body), load_codec(body).encode(manual_pairs(2)[0], "de")
+        half = open_half("start", outputs[0])
+        with torch.no_grad():
+            assert torch.allclose(hidden_states(half, lines[:1])[-1], plain(torch.tensor(lines[:1])).last_hidden_state, atol=1e-4)
+        network = load_text_head(outputs[0], ["a", "b"], Classification(), seed=1)
+        assert torch.equal(network.model.layers[0].mlp.up_proj.weight, plain.layers[0].mlp.up_proj.weight)
+        if not reason:
+            assert len(written(outputs[0], manual_pairs(3)[0])) == 3
 
 
 def ranked(model, lines, **settings):

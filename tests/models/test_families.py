@@ -53,6 +53,7 @@ MADE = {
     "byt5": "byt5",
     "gemma3_text": "decoder",
     "bloom": "bloom",
+    "gpt2": "gpt2",
 }
 
 

@@ -8,10 +8,11 @@ import sys
 import pytest
 import torch
 from tiny_decoders import small_decoder
-from tiny_models import manual_pairs
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from tiny_models import manual_pairs, small_encoder
+from transformers import AutoModel, AutoModelForCausalLM, AutoTokenizer
 
-from workflow_scripts.models.foreign_code import VARIABLE, check_code, code_that_ran, trusting
+from workflow_scripts.models.foreign_code import VARIABLE, check_code, code_left_out, code_that_ran, trusting
+from workflow_scripts.models.networks import read_weights
 from workflow_scripts.models.recognition import family_of
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.training import backbone
@@ -93,6 +94,73 @@ def test_one_setting_lets_it_run_and_goes_on_with_what_is_made_of_it(foreign, tm
 def command(module, *arguments, **environment):
     call = [sys.executable, "-m", f"workflow_scripts.{module}", *map(str, arguments)]
     return subprocess.run(call, capture_output=True, text=True, check=False, env={**os.environ, **environment})
+
+
+ENCODER = """
+from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassification, BertModel
+
+
+class NewConfig(BertConfig):
+    model_type = "new"
+
+
+class NewModel(BertModel):
+    config_class = NewConfig
+
+
+class NewForMaskedLM(BertForMaskedLM):
+    config_class = NewConfig
+
+
+class NewForSequenceClassification(BertForSequenceClassification):
+    config_class = NewConfig
+"""
+NEW = {"AutoConfig": "modeling.NewConfig", "AutoModel": "modeling.NewModel"}
+NEW |= {f"AutoModel{head}": f"modeling.New{head}" for head in ("ForMaskedLM", "ForSequenceClassification")}
+ASKED = """
+import sys
+from pathlib import Path
+from workflow_scripts.evidence.states import hidden_states, open_half
+from workflow_scripts.models.networks import load_network
+from workflow_scripts.models.recognition import family_of
+from workflow_scripts.training import backbone
+from workflow_scripts.training.backbone import Backbone
+
+folder, made = map(Path, sys.argv[1:])
+outputs = made, made.with_suffix(".json"), made.with_suffix(".tsv")
+settings = Backbone(model=str(folder), trust_remote_code=True)
+backbone.main(*outputs, languages=("de", "en"), encoder_will_do=True, keep_head=True, settings=settings)
+half = open_half("new", made)
+states = hidden_states(half, half.codec.encode(["a b"], "de"))
+network = load_network(made, "classification", dropout=0.1, attention_dropout=0.1, seed=1, labels=["a", "b"])
+print(family_of(made).name, family_of(made).reported, tuple(states.shape)[0], type(network).__name__, family_of(network.config).name)
+"""
+
+
+def test_an_encoder_with_code_of_its_own_is_one_by_what_that_code_can_be_opened_as(tmp_path):
+    folder = small_encoder(tmp_path, "bert")
+    said = {"model_type": "new", "architectures": ["NewModel"], "auto_map": NEW}
+    (folder / "config.json").write_text(json.dumps({**read_json(folder / "config.json"), **said}), encoding="utf-8")
+    (folder / "modeling.py").write_text(ENCODER, encoding="utf-8")
+    environment = {**os.environ, VARIABLE: "1", "HF_MODULES_CACHE": str(tmp_path / "modules")}
+    asked = [sys.executable, "-c", ASKED, folder, tmp_path / "made"]
+    run = subprocess.run(asked, capture_output=True, text=True, check=False, env=environment)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.splitlines()[-1] == "encoder new 2 NewForSequenceClassification encoder"
+
+
+def test_code_of_its_own_is_left_out_of_a_model_that_transformers_has(tmp_path, capsys):
+    folder = small_encoder(tmp_path, "xlm-roberta")
+    settings = {**read_json(folder / "config.json"), "auto_map": {"AutoModel": "modeling.Other"}}
+    (folder / "config.json").write_text(json.dumps(settings), encoding="utf-8")
+    assert code_left_out(folder) == "modeling.Other"
+    backbone.main(*outputs(tmp_path), languages=("de", "en"), encoder_will_do=True, settings=Backbone(model=str(folder)))
+    assert "its own code (modeling.Other) is left out, as transformers has models of this type" in capsys.readouterr().out
+    (folder / "config.json").write_text(json.dumps({**settings, "num_hidden_layers": 2}), encoding="utf-8")
+    with pytest.raises(
+        InputError, match=r"its own code \(modeling.Other\) is left out, as transformers has models of type xlm-roberta; take"
+    ):
+        read_weights(AutoModel, folder)
 
 
 def test_code_that_cannot_be_imported_is_one_line(foreign):

@@ -170,6 +170,7 @@ OTHER_DECODERS = {
     "phi3": ({}, "K Q V Out Gate FC1 FC2"),
     "phi": ({}, "K Q V Out FC1 FC2"),
     "opt": ({"ffn_dim": 64, "word_embed_proj_dim": 32}, "K Q V Out FC1 FC2"),
+    "gpt2": ({"n_inner": 64}, "K Q V Out FC1 FC2"),
     "gpt_neox": ({}, "its matrix K is not found among attention.query_key_value"),
     "qwen2_moe": ({"num_experts": 2, "shared_expert_intermediate_size": 16}, "it has several matrices of a kind"),
     "mixtral": ({"num_local_experts": 2}, "its matrix FC1 is not found"),
@@ -195,6 +196,20 @@ def test_of_a_decoder_that_is_no_llama_layers_and_matrices_are_found_or_it_is_re
     if kind == "phi3":
         whole = torch.cat([matrices[name] for name in ("Q", "K", "V")]), torch.cat([matrices[name] for name in ("Gate", "FC1")])
         assert all(map(torch.equal, whole, (layers[0].self_attn.qkv_proj.weight, layers[0].mlp.gate_up_proj.weight)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "rest", "attention"),
+    [
+        ("llama", (), ("attention_dropout",)),
+        ("opt", ("dropout",), ("attention_dropout",)),
+        ("phi", ("resid_pdrop", "embd_pdrop"), ("attention_dropout",)),
+        ("gpt2", ("resid_pdrop", "embd_pdrop"), ("attn_pdrop",)),
+    ],
+)
+def test_a_decoder_takes_the_dropout_of_the_settings_whatever_it_calls_it(kind, rest, attention):
+    found = dropouts_of(registry.entry("family", "decoder"), CONFIG_MAPPING[kind]())
+    assert ({*found.rest}, found.attention) == ({*rest}, attention)
 
 
 def test_what_is_built_in_another_way_is_refused():

@@ -25,7 +25,7 @@ from workflow_scripts.models.batches import Row, by_length, collate
 from workflow_scripts.models.family import Family
 from workflow_scripts.models.networks import layers_of, read_weights
 from workflow_scripts.models.products import quick_products
-from workflow_scripts.models.recognition import longest_row
+from workflow_scripts.models.recognition import longest_row, network_config
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.examples import read_table
@@ -89,9 +89,7 @@ def open_half(name: str, folder: Path, side: Side = "encoder", device: str = "au
 
 def longest_of(folders: Iterable[Path]) -> int:
     """The longest row, in pieces, that each of these models can read."""
-    from transformers import AutoConfig
-
-    return min(longest_row(AutoConfig.from_pretrained(folder)) for folder in folders)
+    return min(longest_row(network_config(folder)) for folder in folders)
 
 
 def read_texts(

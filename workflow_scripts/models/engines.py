@@ -20,7 +20,7 @@ import torch
 from workflow_scripts.device import pick_device, without_gradients
 from workflow_scripts.models.decoding import Decoding, Translate, longest_source, longest_text
 from workflow_scripts.models.engine import load_to_decode, register_engine
-from workflow_scripts.models.recognition import UNLIMITED
+from workflow_scripts.models.recognition import UNLIMITED, network_config
 from workflow_scripts.models.search import Hypothesis, beam_search
 from workflow_scripts.models.structure import attention_window
 from workflow_scripts.models.templates import Templates
@@ -59,11 +59,9 @@ def with_ctranslate2(model: Path, codec: Codec, threads: int, settings: Decoding
     `generate` writes instead where the network cannot be converted, or not quite right, and behind prompts that are longer than the window
     of its attention, for which CTranslate2 is wrong. `Translate.about` counts these rows (`by_generate`).
     """
-    from transformers import AutoConfig
-
     if pick_device(settings.device).type == "cuda" and (reason := why_not_on_gpu()):
         raise InputError(reason)
-    config = AutoConfig.from_pretrained(model)
+    config = network_config(model)
     window, answer, about = attention_window(config) or UNLIMITED, longest_text(config, settings), {"by_generate": 0}
     state = Converted()
     with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:

@@ -29,6 +29,7 @@ from typing import Any
 from workflow_scripts.models import makers, restarts
 from workflow_scripts.models.family import family
 from workflow_scripts.models.folders import TOKENIZER_FILES
+from workflow_scripts.models.recognition import is_decoder
 
 _BART_SIZE = {
     "width": "d_model",
@@ -235,15 +236,12 @@ family(
 
 
 def _is_decoder(model_type: str, architectures: tuple[str, ...]) -> bool:
+    """Whether a model writes behind what it reads: by its class, or by its type where its folder has a body or a head of another kind."""
     if any(name.endswith("ForCausalLM") for name in architectures):
         return True
-    if not any(name.endswith(("ForSequenceClassification", "ForTokenClassification")) for name in architectures):
-        return False
-    # a decoder with a head is known by its type alone
-    from transformers.models.auto import modeling_auto as known
-
-    others = {**known.MODEL_FOR_MASKED_LM_MAPPING_NAMES, **known.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES}
-    return model_type in known.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and model_type not in others
+    # XLNet sees all pieces of a row
+    has_encoder = any(name.endswith("ForConditionalGeneration") for name in architectures)
+    return is_decoder(model_type) and not has_encoder and model_type != "xlnet"
 
 
 family(
@@ -282,12 +280,26 @@ family(
     restarts=None,
     positions="",
 )
+family(
+    "gpt2",
+    label="GPT-2",
+    like="decoder",
+    model_type="gpt2",
+    recognises=None,
+    dropout=("resid_pdrop", "attn_pdrop"),
+    size={"width": "n_embd", "feed_forward": "", "heads": "n_head", "layers": "n_layer"},
+    positions="n_positions",
+    layers={"encoder": "h"},
+    tokenizer_files=("tokenizer.json", "vocab.json"),
+)
 
 
 def _is_encoder(model_type: str, architectures: tuple[str, ...]) -> bool:
     """Whether a model guesses masked pieces, and has no decoder, as far as its type tells."""
-    if any(name.endswith(("ForCausalLM", "ForConditionalGeneration")) for name in architectures):
+    if any(name.endswith(("ForCausalLM", "ForConditionalGeneration", "ForSeq2SeqLM")) for name in architectures):
         return False
+    if "AutoModelForMaskedLM" in architectures:  # as the code in its folder says
+        return True
     from transformers.models.auto import modeling_auto as known
 
     return model_type in known.MODEL_FOR_MASKED_LM_MAPPING_NAMES and model_type not in known.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES

@@ -4,6 +4,8 @@ Such code runs with the rights of whoever loads the model, so it is refused. One
 (`trust_remote_code: true`), for that backbone and for what the run makes of it. For a command by hand, a variable of
 the environment allows it (`VARIABLE`). What is allowed is registered with transformers, so that whatever loads the
 model afterwards finds its classes.
+
+Where transformers itself has a model of the type that ``config.json`` names, that one is read, and the code in the folder is left out.
 """
 
 import json
@@ -51,6 +53,18 @@ def check_code(folder: Path, config: Mapping[str, Any]) -> None:
         _register(folder, str(config["model_type"]), named)
     except (Exception, SystemExit) as error:  # whatever a stranger's code does
         raise InputError(f"{folder}: its own code cannot be loaded ({in_one_line(error)}); ask who has published it") from None
+
+
+def code_left_out(folder: Path | str) -> str:
+    """The class of its own that a model's folder names and that does not run, as transformers has a model of this type; else nothing."""
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+
+    try:
+        config = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
+        named = config.get("auto_map") or {}
+    except (OSError, ValueError, AttributeError):
+        return ""  # which the findings of the folder say
+    return str(named.get("AutoModel") or next(iter(named.values()), "")) if config.get("model_type") in CONFIG_MAPPING_NAMES else ""
 
 
 def is_known(model_type: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import pickle
 import shutil
@@ -17,7 +18,17 @@ from workflow_scripts import registry
 from workflow_scripts.device import without_gradients
 from workflow_scripts.models.family import Family
 from workflow_scripts.models.folders import check_folder, check_weights
-from workflow_scripts.models.recognition import decoder_depth, family_of, say_family, titles
+from workflow_scripts.models.foreign_code import code_left_out
+from workflow_scripts.models.recognition import (
+    TAKE_A_WRITER,
+    decoder_depth,
+    family_of,
+    network_config,
+    say_family,
+    text_part,
+    titles,
+    why_it_only_reads,
+)
 from workflow_scripts.models.structure import Dropouts, dropouts_in, matrices_of, place_of_layers
 from workflow_scripts.models.tokenisation import ids_needed, load_tokenizer
 from workflow_scripts.stage import InputError, in_one_line, to_disk
@@ -43,17 +54,19 @@ def load_network(
     Weights that the model lacks are drawn at random from `seed`: those of a head, where it may be a `new_head`, or with `from_scratch` all
     weights. `labels` are those of a head that classifies or tags; without them, the model keeps its own head. A model that writes text has
     as many rows of embeddings as its tokenizer has pieces, see `without_filler`. `settings` are further entries of the model's
-    configuration. Raises `InputError` for a family without such a head, and for a model that has lost its decoder to a head of its encoder,
-    unless none is asked for (`decoder_layers=0`); also as `read_weights` does.
+    configuration. Raises `InputError` for a family without such a head, for a decoder that only reads, and for a model that has lost its
+    decoder to a head of its encoder, unless none is asked for (`decoder_layers=0`); also as `read_weights` does.
     """
     import transformers
 
     transformers.set_seed(seed)
     if Path(folder).is_dir():
         check_folder(Path(folder))
-    config = transformers.AutoConfig.from_pretrained(folder)
+    config = network_config(folder)
     family = family_of(config)
     check_head(folder, family, head)
+    if head == "text" and family.causal and not from_scratch and Path(folder).is_dir() and (why := why_it_only_reads(folder)):
+        raise InputError(f"{folder}: cannot write text: {why}; {TAKE_A_WRITER}")
     if family.decoder and not decoder_depth(config) and settings.get("decoder_layers") != 0:
         raise InputError(
             f"{folder}: lost its decoder to a head that reads the encoder (parts: encoder); set parts: encoder for what starts from it, "
@@ -87,7 +100,8 @@ def load_network(
 
 def dropouts_of(family: Family, config: Any) -> Dropouts:
     """The names of a model's settings of dropout."""
-    if family.by_structure:
+    # the entry of decoders is for many kinds of network
+    if family.by_structure or family.causal:
         found = dropouts_in(config)
         return found._replace(head=(*found.head, "classifier_dropout"))
     rest, attention = family.dropout
@@ -167,6 +181,7 @@ def read_weights(
     """
     if Path(folder).is_dir():
         check_weights(Path(folder))
+        settings = {**of_text_part(folder), **settings}
     try:
         network, read = kind.from_pretrained(folder, output_loading_info=True, weights_only=True, ignore_mismatched_sizes=True, **settings)
     except pickle.UnpicklingError:
@@ -194,12 +209,37 @@ def read_weights(
 
     if lost := sorted(name for name in missing if not (may_lack or head_or_pooler)(name)):
         there = f", and has {sorted(read['unexpected_keys'])[0]}, which no such model has" if read["unexpected_keys"] else ""
-        said = f"it lacks {some_names(lost)}{there}"
-        raise InputError(f"{folder}: its weights do not fit its config.json ({said}); download or copy the model again")
-    if unread := sorted(read["unexpected_keys"]):
+        own = code_left_out(folder) if Path(folder).is_dir() else ""
+        said = f"its weights do not fit its config.json (it lacks {some_names(lost)}{there})"
+        if own:
+            kind_of = f"transformers has models of type {network.config.model_type}"
+            raise InputError(f"{folder}: {said}; its own code ({own}) is left out, as {kind_of}; take a model without code of its own")
+        raise InputError(f"{folder}: {said}; download or copy the model again")
+    unread = sorted(read["unexpected_keys"])
+    if "key_mapping" in settings:
+        print(f"note: {folder}: {type(network).__name__}, its text part, is read; what sees or hears is left out", flush=True)
+        unread, network._weight_conversions = [], None  # by which it would be saved under the names of the whole
+        output, embeddings = network.get_output_embeddings(), network.get_input_embeddings()
+        # the whole may say that they are one, and its files have two
+        network.config.tie_word_embeddings = output is None or output.weight is embeddings.weight
+    elif unread:
         print(f"note: {folder}: {type(network).__name__} does not read {some_names(unread)} of its weights", flush=True)
     network.unread = unread
     return network
+
+
+TEXT_PART = {r"^language_model\.(?=lm_head\.)": "", r"^language_model\.(model\.)?": "model.", r"^model\.language_model\.": "model."}
+"""How files name the weights of a text part → how a model of that part alone has them."""
+
+
+def of_text_part(folder: Path | str) -> dict[str, Any]:
+    """The settings of `from_pretrained` that read the text part alone of a model that also sees or hears; none for other models."""
+    from transformers import AutoConfig
+
+    if "text_config" not in json.loads((Path(folder) / "config.json").read_text(encoding="utf-8")):
+        return {}
+    whole = AutoConfig.from_pretrained(folder)
+    return {} if (part := text_part(whole)) is whole else {"config": part, "key_mapping": TEXT_PART}
 
 
 def some_names(names: list[str]) -> str:
@@ -258,6 +298,12 @@ def keep_rows(network: Any, kept: list[int]) -> None:
     for table in tables:
         old = table.weight
         shorter[id(old)] = torch.nn.Parameter(old.detach()[number].clone(), requires_grad=old.requires_grad)
+    for table in _tables_of_layers(network):
+        old = table.weight
+        # a piece that the table lacks has the row of the first
+        rows = number.where(number < len(old), 0)
+        shorter[id(old)] = torch.nn.Parameter(old.detach()[rows].clone(), requires_grad=old.requires_grad)
+        tables.append(table)
     body = {id(each) for each in (*network.base_model.parameters(), *network.base_model.buffers())}
     for weight in (*network.parameters(), *network.buffers()):
         # the biases of a head, some of which have two names; mBART's is a row
@@ -276,7 +322,7 @@ def keep_rows(network: Any, kept: list[int]) -> None:
         else:
             table.out_features = len(kept)
     for config in configs_of(network.config):
-        for name in ("vocab_size", "decoder_vocab_size"):
+        for name in ("vocab_size", "decoder_vocab_size", "vocab_size_per_layer_input"):
             if getattr(config, name, None) is not None:
                 setattr(config, name, len(kept))
 
@@ -295,6 +341,11 @@ def _tables(network: Any) -> list[Any]:
             if isinstance(getattr(table, "weight", None), torch.Tensor):
                 tables[id(table)] = table
     return [*tables.values()]
+
+
+def _tables_of_layers(network: Any) -> list[Any]:
+    """Embeddings that each layer reads beside the states of the one before (Gemma 3n and 4)."""
+    return [table for name, table in network.named_modules() if name.split(".")[-1] == "embed_tokens_per_layer" and table is not None]
 
 
 def configs_of(config: Any) -> list[Any]:

@@ -11,13 +11,15 @@ from workflow_scripts import plugins, registry
 from workflow_scripts.errors import InputError
 from workflow_scripts.models.family import Family
 from workflow_scripts.models.folders import check_folder
+from workflow_scripts.stage import in_one_line
 
 UNLIMITED = 1 << 30
 """The longest row of models whose positions are relative, so that none is too long; no text has so many pieces."""
 
 
 def family_of(model: Any) -> Family:
-    """The family of a model: of a folder in Hugging Face's format, or of a configuration of transformers.
+    """The family of a model: of a folder in Hugging Face's format, or of a configuration of transformers. Of a model that also sees or
+    hears it is that of its text part.
 
     Raises `InputError` for a family that Crossgap does not know, with the nearest one that it knows, for a folder without
     a readable ``config.json``, and as `check_folder` does.
@@ -27,10 +29,11 @@ def family_of(model: Any) -> Family:
         where, config = f"{model}: ", config_of(model)
         tokenizer = _read(Path(model) / "tokenizer_config.json", missing_ok=True).get("tokenizer_class")
         kind, declared = config.get("model_type"), f"{config.get('tokenizer_class')} {tokenizer}"
-        said, built = config.get(_SAID), config.get("architectures")
+        said, built, own = config.get(_SAID), config.get("architectures"), config.get("auto_map")
     else:
+        model = text_part(model)
         where, kind, declared = "", getattr(model, "model_type", None), str(getattr(model, "tokenizer_class", None))
-        said, built = getattr(model, _SAID, None), getattr(model, "architectures", None)
+        said, built, own = (getattr(model, name, None) for name in (_SAID, "architectures", "auto_map"))
     known = registry.entries("family")
     if isinstance(said, dict) and said.get("family"):
         if said["family"] in known:
@@ -43,12 +46,23 @@ def family_of(model: Any) -> Family:
     for each in sorted(known.values(), key=lambda one: not one.tokenizer):
         if each.model_type == kind and each.tokenizer in declared:
             return each
+    classes = (*(built or ()), *_classes_of_its_own(str(kind), own or {}))
     for each in known.values():
-        if each.recognises and each.recognises(str(kind), tuple(built or ())):
+        if each.recognises and each.recognises(str(kind), classes):
             return replace(each, model_type=str(kind))
     near = difflib.get_close_matches(str(kind), {name for one in known.values() for name in (one.name, one.model_type)}, n=1)
     guess = f"; the nearest that is known is {near[0]}" if near else ""
     raise InputError(f"{where}is a model of type {kind!r}, none that Crossgap knows ({titles()}){guess}; a plugin can bring its family")
+
+
+def _classes_of_its_own(model_type: str, named: dict[str, Any]) -> list[str]:
+    """What a model whose code is no part of transformers can be opened as (`AutoModelForMaskedLM`); one that guesses masked pieces may also
+    have a class that writes, and is an encoder all the same."""
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING_NAMES
+
+    if model_type in CONFIG_MAPPING_NAMES:
+        return []
+    return [name for name in named if name != "AutoModelForCausalLM" or "AutoModelForMaskedLM" not in named]
 
 
 _SAID = "crossgap"
@@ -63,8 +77,69 @@ def say_family(config: Any) -> None:
 
 
 def config_of(folder: str | Path) -> dict[str, Any]:
-    """The settings in a model's ``config.json``. Raises `InputError` where they cannot be read."""
-    return _read(Path(folder) / "config.json")
+    """The settings in a model's ``config.json``, with those of a text part instead of its own where it has one (`text_part`).
+
+    Raises `InputError` where they cannot be read.
+    """
+    path = Path(folder) / "config.json"
+    read = _read(path)
+    if not isinstance(read.get("text_config"), dict):
+        return read
+    from transformers import CONFIG_MAPPING
+
+    if (kind := str(read.get("model_type"))) not in CONFIG_MAPPING:
+        return read
+    try:
+        whole = CONFIG_MAPPING[kind].from_dict(read)
+    except Exception as error:  # transformers raises many kinds of errors for settings that do not fit
+        raise InputError(f"{path}: cannot be read ({in_one_line(error)}); download or copy the model again") from None
+    return read if (part := text_part(whole)) is whole else part.to_dict()
+
+
+def network_config(folder: str | Path) -> Any:
+    """transformers' configuration of the network that a folder, or a model of the hub, has for text (`text_part`)."""
+    from transformers import AutoConfig
+
+    return text_part(AutoConfig.from_pretrained(folder))
+
+
+def text_part(config: Any) -> Any:
+    """The configuration of the decoder that reads and writes the text of a model that also sees or hears (Gemma 3 from 4B on, Qwen 3.5).
+
+    Any other configuration is returned as it is.
+    """
+    part = getattr(config, "text_config", None)
+    if part is None or not is_decoder(part.model_type):
+        return config
+    part.tie_word_embeddings = config.tie_word_embeddings
+    return part
+
+
+def is_decoder(model_type: str) -> bool:
+    """Whether transformers has such a model as one that writes text, and not as one that has an encoder or guesses masked pieces."""
+    from transformers.models.auto import modeling_auto as known
+
+    others = (known.MODEL_FOR_MASKED_LM_MAPPING_NAMES, known.MODEL_FOR_SEQ_TO_SEQ_CAUSAL_LM_MAPPING_NAMES)
+    return model_type in known.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES and not any(model_type in each for each in others)
+
+
+_WRITERS = ("ForCausalLM", "LMHeadModel", "ForConditionalGeneration")
+"""How transformers' classes of decoders end that have an output layer."""
+
+
+TAKE_A_WRITER = "take a model that can, or let the experiments only read with it"
+"""What to do where a decoder cannot write."""
+
+
+def why_it_only_reads(folder: str | Path) -> str:
+    """Why the decoder in a folder cannot write text, as many models for embeddings cannot; empty where it can."""
+    config = network_config(folder)
+    if getattr(config, "use_bidirectional_attention", None) in (True, "all"):
+        return "each of its pieces sees those behind it"
+    built = [str(name) for name in _read(Path(folder) / "config.json").get("architectures") or ()]
+    if built and not config.tie_word_embeddings and not any(name.endswith(_WRITERS) for name in built):
+        return f"its folder has no output layer ({built[0]})"
+    return ""
 
 
 def _read(path: Path, missing_ok: bool = False) -> dict[str, Any]:

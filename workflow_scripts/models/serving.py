@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from workflow_scripts import registry
 from workflow_scripts.errors import InputError
 from workflow_scripts.models.engine import register_engine
+from workflow_scripts.models.recognition import network_config
 from workflow_scripts.number_types import Positive, Share
 from workflow_scripts.stage import own_settings
 
@@ -50,10 +51,10 @@ def with_vllm(model: Path, codec: Codec, threads: int, settings: Decoding, seed:
         raise InputError(f"decoding.engine vllm: has no compute_type {settings.compute_type}; set decoding.compute_type: auto")
     if reason := missing():
         raise InputError(reason)
-    from transformers import AutoConfig, GenerationConfig
+    from transformers import GenerationConfig
     from vllm import LLM, SamplingParams
 
-    config = AutoConfig.from_pretrained(model)
+    config = network_config(model)
     own: Serving = own_settings(registry.entry("engine", settings.engine), settings.engine_settings)
     loaded = LLM(
         model=str(model),

@@ -5,8 +5,8 @@ OPT or Phi. Names differ between them; what is looked for is the same in all:
 
 - the layers: the list of modules that is as long as the configuration says;
 - the matrices of a layer, by their sizes, and those of attention by the first letter of their names as well. Queries, keys and values that
-  are one matrix (ModernBERT's `Wqkv`), and both halves of a gated feed-forward part (its `Wi`), are taken apart. Where they take turns from
-  head to head (`query_key_value`), they are not;
+  are one matrix (ModernBERT's `Wqkv`, GPT-2's `c_attn`), and both halves of a gated feed-forward part (its `Wi`), are taken apart. Where
+  they take turns from head to head (`query_key_value`), they are not;
 - the settings of dropout: of attention, of a head, and of all else;
 - how far the layers with a sliding window see;
 - positions that no piece can have, where padding takes the first ones.
@@ -30,7 +30,7 @@ class Dropouts(NamedTuple):
 
 def dropouts_in(config: Any) -> Dropouts:
     """The settings of dropout in a configuration, by what they are of."""
-    names = [name for name in vars(config) if "dropout" in name and "layerdrop" not in name]
+    names = [name for name in vars(config) if ("dropout" in name and "layerdrop" not in name) or name.endswith("_pdrop")]
     head = tuple(name for name in names if name.startswith(("class", "cls", "pooler", "seq", "qa", "summary")))
     attention = tuple(name for name in names if name not in head and name.startswith("att"))
     return Dropouts(tuple(name for name in names if name not in (*head, *attention)), attention, head)
@@ -65,6 +65,7 @@ def matrices_of(layer: Any, config: Any) -> dict[str, Any]:
     `Gate` is the half of a gated feed-forward part that goes through the activation.
     """
     from torch.nn import Linear
+    from transformers.pytorch_utils import Conv1D
 
     width, heads = config.hidden_size, getattr(config, "num_attention_heads", None)
     if not heads:
@@ -72,13 +73,15 @@ def matrices_of(layer: Any, config: Any) -> dict[str, Any]:
     size = getattr(config, "head_dim", None) or width // heads
     queries, keys = heads * size, (getattr(config, "num_key_value_heads", None) or heads) * size
     linear = {name: module.weight for name, module in layer.named_modules() if isinstance(module, Linear)}
+    # GPT-2 has them the other way round
+    linear |= {name: module.weight.T for name, module in layer.named_modules() if isinstance(module, Conv1D)}
     found: list[tuple[str, Any]] = []
     for name, weight in linear.items():
         last, whole, (rows, columns) = name.split(".")[-1].lower(), name.lower(), weight.shape
         attention = any(part.startswith(("att", "self_att")) for part in whole.split("."))
         if last.startswith("pos"):
             continue  # of positions, in some DeBERTas
-        if attention and "qkv" in last and rows == queries + 2 * keys and columns == width:
+        if attention and ("qkv" in last or last == "c_attn") and rows == queries + 2 * keys and columns == width:
             found += zip("QKV", weight.split([queries, keys, keys]), strict=True)
         elif attention and last[0] in "qkv" and columns == width:
             found.append((last[0].upper(), weight))

@@ -8,7 +8,7 @@ from typing import Any
 
 from workflow_scripts import registry
 from workflow_scripts.models.family import DEFAULT_FAMILY
-from workflow_scripts.models.recognition import family_of
+from workflow_scripts.models.recognition import family_of, network_config
 from workflow_scripts.run.findings import Finding, judged
 from workflow_scripts.run.model_findings import folder_of
 from workflow_scripts.stage import InputError
@@ -47,7 +47,6 @@ def trained_weights(phase: Trained) -> int | None:
 def network_of(backbone: BackbonePlan) -> Any | None:
     """The network of a backbone without numbers; None where its files are not there, and where a conversion has made another one of it."""
     import torch
-    from transformers import AutoConfig
 
     from workflow_scripts.models.networks import class_of, new_network
 
@@ -59,7 +58,7 @@ def network_of(backbone: BackbonePlan) -> Any | None:
             if (small := origin.made_here) and (maker := registry.entry("family", origin.family or DEFAULT_FAMILY).maker):
                 return maker.network(small, small.vocabulary)
             if folder := folder_of(origin):
-                return new_network(class_of(family_of(folder), "text"), AutoConfig.from_pretrained(folder))
+                return new_network(class_of(family_of(folder), "text"), network_config(folder))
     except InputError:
         pass  # preflight says elsewhere what is wrong with the model
     return None

@@ -6,7 +6,7 @@ The beginnings of texts are looked at. A training counts all of its text (`train
 from collections.abc import Iterator
 from pathlib import Path
 
-from workflow_scripts.models.recognition import longest_row
+from workflow_scripts.models.recognition import longest_row, network_config
 from workflow_scripts.models.tokenisation import SPECIAL_PLACES, Codec
 from workflow_scripts.run.findings import Finding, trained_by_updates
 from workflow_scripts.run.labelled_findings import examples_of, plain_lines
@@ -112,9 +112,8 @@ def _codec(backbone: BackbonePlan, documents: bool) -> Codec | None:
 def _positions(backbone: BackbonePlan) -> int:
     """The longest row that a backbone reads; 0 where it is not known."""
     from huggingface_hub.errors import StrictDataclassError
-    from transformers import AutoConfig
 
     try:
-        return longest_row(AutoConfig.from_pretrained(folder)) if (folder := _folder(backbone)) else 0
+        return longest_row(network_config(folder)) if (folder := _folder(backbone)) else 0
     except (InputError, AttributeError, OSError, ValueError, StrictDataclassError):
         return 0  # the findings of the model say why

@@ -18,9 +18,9 @@ import torch
 from workflow_scripts import registry
 from workflow_scripts.evidence.scores import Scores, leading
 from workflow_scripts.models.family import DEFAULT_FAMILY
-from workflow_scripts.models.foreign_code import code_that_ran, trusting
+from workflow_scripts.models.foreign_code import code_left_out, code_that_ran, trusting
 from workflow_scripts.models.networks import check_head
-from workflow_scripts.models.recognition import config_of, family_of, titles
+from workflow_scripts.models.recognition import TAKE_A_WRITER, config_of, family_of, titles, why_it_only_reads
 from workflow_scripts.models.tokenisation import sentinel_ids
 from workflow_scripts.run.backbone_uses import heads_given, keeps_head, languages_known, writes_text
 from workflow_scripts.run.estimates import MBART_LARGE, Shape
@@ -68,6 +68,9 @@ def of_backbone(backbone: BackbonePlan) -> Iterator[Finding]:
             yield judged(f"{backbone.where}.model", _model_in, folder, codes, *able)
         if block.trim:
             yield from _trimmed(f"{backbone.where}.trim", folder)
+        if left := code_left_out(folder):
+            said = f"its own code ({left}) is left out: transformers has models of this type, and one of those is read"
+            yield Finding("note", f"{backbone.where}.model", said)
         if block.trust_remote_code and (files := code_that_ran(folder)):
             said = f"code that comes with the model runs with your rights: {', '.join(files)}"
             yield Finding("note", f"{backbone.where}.trust_remote_code", said)
@@ -135,6 +138,8 @@ def _model_in(
         writers = titles(one for one in registry.entries("family").values() if one.writes)
         said = f"{folder}: is a model of type {family.model_type!r}; one that writes text is needed ({writers})"
         raise InputError(f"{said}; an encoder writes in arms whose task has `generator: sga`, an XLM-R also by `kind: converted`")
+    if family.causal and (keeps or not encoder_will_do) and (why := why_it_only_reads(folder)):
+        raise InputError(f"{folder}: cannot write text: {why}; {TAKE_A_WRITER}")
     codec = codec_in(folder)
     unread = _unread_weights(folder, keeps)
     if not family.writes:
@@ -172,14 +177,15 @@ def _unread_weights(folder: Path, head: bool) -> str:
     from workflow_scripts.models.veco import has_cross_attention, load_stack
 
     family = family_of(folder)
+    writes = family.writes and not (family.causal and why_it_only_reads(folder))
     with _quiet():
         if head and has_cross_attention(folder):
             network = load_stack(folder, cross=True, device_map="meta")
         else:
-            kind = class_of(family, "text") if head or family.writes else transformers.AutoModel
+            kind = class_of(family, "text") if head or writes else transformers.AutoModel
             network = read_weights(kind, folder, device_map="meta")
     # an encoder alone leaves the head that it was pretrained with
-    unread = network.unread if head or family.writes else []
+    unread = network.unread if head or writes else []
     return f"; {len(unread)} of its weights are not read ({some_names(unread)})" if unread else ""
 
 

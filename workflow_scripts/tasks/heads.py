@@ -13,7 +13,7 @@ from workflow_scripts.device import reading_in, without_gradients
 from workflow_scripts.models.batches import Row, by_length, collate, tokens_at_once
 from workflow_scripts.models.networks import load_network
 from workflow_scripts.models.products import quick_products
-from workflow_scripts.models.recognition import UNLIMITED, family_of, longest_row
+from workflow_scripts.models.recognition import UNLIMITED, family_of, longest_row, network_config
 from workflow_scripts.models.structure import tells_texts_apart
 from workflow_scripts.models.tokenisation import defuse, load_codec
 from workflow_scripts.tasks.head_settings import TextHeadSettings
@@ -58,9 +58,7 @@ class Reader:
     """
 
     def __init__(self, folder: Path, max_length: int, language: str = ""):
-        from transformers import AutoConfig
-
-        config = AutoConfig.from_pretrained(folder)
+        config = network_config(folder)
         self.codec = load_codec(folder)
         self.codec.fallback = language or getattr(config, "finetuned_language", "")
         self.tokenizer = self.codec.tokenizer

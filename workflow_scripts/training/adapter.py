@@ -333,12 +333,11 @@ def main(adapter: Path, output: Path, *, base: str = "") -> None:
     `base` is the model's folder or its id on the hub, by default the one that the adapter names. Raises `InputError` where a folder is no
     such adapter or model, and where the two do not fit.
     """
-    import transformers
     from peft import PeftModel
 
     from workflow_scripts.models.folders import check_tokenizer, check_weights, located
     from workflow_scripts.models.networks import class_of, read_weights, save_model
-    from workflow_scripts.models.recognition import family_of
+    from workflow_scripts.models.recognition import family_of, network_config
     from workflow_scripts.models.tokenisation import load_tokenizer
 
     if not (adapter / "adapter_config.json").is_file():
@@ -351,7 +350,7 @@ def main(adapter: Path, output: Path, *, base: str = "") -> None:
     check_weights(folder)
     family = family_of(folder)
     check_tokenizer(folder, family.tokenizer_files)
-    network = read_weights(class_of(family, "text"), folder, new_head=False, config=transformers.AutoConfig.from_pretrained(folder))
+    network = read_weights(class_of(family, "text"), folder, new_head=False, config=network_config(folder))
     try:
         whole = PeftModel.from_pretrained(network, str(adapter)).merge_and_unload(safe_merge=True)
     except (RuntimeError, ValueError, KeyError, OSError) as error:

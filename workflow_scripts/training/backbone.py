@@ -21,8 +21,8 @@ from workflow_scripts import registry
 from workflow_scripts.entry_names import Named
 from workflow_scripts.models.family import DEFAULT_FAMILY
 from workflow_scripts.models.folders import located
-from workflow_scripts.models.foreign_code import code_that_ran, trusting
-from workflow_scripts.models.recognition import family_of, titles
+from workflow_scripts.models.foreign_code import code_left_out, code_that_ran, trusting
+from workflow_scripts.models.recognition import TAKE_A_WRITER, family_of, titles, why_it_only_reads
 from workflow_scripts.number_types import Positive, Seed
 from workflow_scripts.stage import InputError, checksums, is_first_process, read_json, run, write_json
 from workflow_scripts.text.corpus import forbidden_keys, leak_key
@@ -294,19 +294,24 @@ def load_from_hub(
     local, revision = located(settings.model, settings.revision)
     with trusting(settings.trust_remote_code):
         family = family_of(local)
+    if own := code_left_out(local):
+        print(f"note: {local}: its own code ({own}) is left out, as transformers has models of this type", flush=True)
     if not family.writes and not encoder_will_do:
         writers = titles(one for one in registry.entries("family").values() if one.writes)
         raise InputError(
             f"backbone {settings.model!r} is an encoder ({family.model_type}), which cannot write text; translation and arms with a "
             f"pretext phase need one that writes ({writers}). Otherwise let the experiment name `arms` that only finetune"
         )
+    only_reads = why_it_only_reads(local) if family.causal else ""
+    if only_reads and (keep_head or not encoder_will_do):
+        raise InputError(f"backbone {settings.model!r} cannot write text: {only_reads}; {TAKE_A_WRITER}")
     codec = load_codec(local)
     codec.untagged(languages, encoder_will_do)
     pieces = len(codec.tokenizer)
     # an encoder goes without the head, or the cross-attention, that it was pretrained with, unless its pretraining is continued
     if keep_head and has_cross_attention(local):
         network = load_stack(local, cross=True)
-    elif keep_head or family.writes:
+    elif keep_head or (family.writes and not only_reads):
         network = load_model(local, Training(dropout=0.1), seed=0)
     else:
         network = read_weights(AutoModel, local, **family.bare)
@@ -340,9 +345,9 @@ def take_arm(start: Path | None, output: Path, trained_on: tuple[Path, ...], hel
     The arm's own experiment holds out its own dev and test sets only. How many sentences of those of the backbone's experiments are in
     the text that the arm was trained on is counted.
     """
-    from transformers import AutoConfig
+    from transformers import AutoConfig, AutoModel
 
-    from workflow_scripts.models.networks import copy_model, load_network, save_model
+    from workflow_scripts.models.networks import copy_model, load_network, read_weights, save_model
     from workflow_scripts.models.tokenisation import load_codec
 
     if start is None:
@@ -350,7 +355,10 @@ def take_arm(start: Path | None, output: Path, trained_on: tuple[Path, ...], hel
     codec = load_codec(start)
     # a head that reads the encoder alone has no decoder, and what starts from it must have such a head, too
     lost: dict[str, Any] = {"decoder_layers": 0} if getattr(AutoConfig.from_pretrained(start), "decoder_layers", None) == 0 else {}
-    network = load_network(start, "text", dropout=0.1, attention_dropout=Training().attention_dropout, seed=0, **lost)
+    if codec.form.causal and why_it_only_reads(start):  # a head has taken the place of its output layer
+        network = read_weights(AutoModel, start)
+    else:
+        network = load_network(start, "text", dropout=0.1, attention_dropout=Training().attention_dropout, seed=0, **lost)
     if with_head:
         copy_model(start, output)
     else:

@@ -76,15 +76,16 @@ def low_rank(network: Any, form: Any, settings: LowRank, *, dora: bool) -> Any:
 def matrices(network: Any, form: Any) -> dict[str, tuple[int, int]]:
     """The names of the linear layers inside of a network's layers → the size of their weights, the least where sizes differ."""
     from torch.nn import Linear
+    from transformers.pytorch_utils import Conv1D
 
     from workflow_scripts.models.networks import layers_of
 
     body, found = network.base_model, dict[str, tuple[int, int]]()
     for side in form.layers:
         for name, module in layers_of(body, form, side).named_modules():
-            if isinstance(module, Linear):
+            if isinstance(module, Linear | Conv1D):
                 last = name.split(".")[-1]
-                size = (module.out_features, module.in_features)
+                size = (module.weight.shape[0], module.weight.shape[1])
                 found[last] = min(found.get(last, size), size, key=min)
     return found
 
