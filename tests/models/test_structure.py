@@ -170,7 +170,7 @@ OTHER_DECODERS = {
     "phi3": ({}, "K Q V Out Gate FC1 FC2"),
     "phi": ({}, "K Q V Out FC1 FC2"),
     "opt": ({"ffn_dim": 64, "word_embed_proj_dim": 32}, "K Q V Out FC1 FC2"),
-    "gpt2": ({"n_inner": 64}, "K Q V Out FC1 FC2"),
+    "gpt2": ({"n_inner": 64, "num_key_value_heads": None}, "K Q V Out FC1 FC2"),
     "gpt_neox": ({}, "its matrix K is not found among attention.query_key_value"),
     "qwen2_moe": ({"num_experts": 2, "shared_expert_intermediate_size": 16}, "it has several matrices of a kind"),
     "mixtral": ({"num_local_experts": 2}, "its matrix FC1 is not found"),
