@@ -294,8 +294,8 @@ def load_from_hub(
     local, revision = located(settings.model, settings.revision)
     with trusting(settings.trust_remote_code):
         family = family_of(local)
-    if own := code_left_out(local):
-        print(f"note: {local}: its own code ({own}) is left out, as transformers has models of this type", flush=True)
+    if left := code_left_out(local):
+        print(f"note: {local}: its own code ({left}) is left out, as transformers has models of this type", flush=True)
     if not family.writes and not encoder_will_do:
         writers = titles(one for one in registry.entries("family").values() if one.writes)
         raise InputError(
