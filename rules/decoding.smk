@@ -29,6 +29,37 @@ rule decoding:
         "--threads {threads} --seed {wildcards.seed} --settings {params.settings:q} > {log:q} 2>&1"
 
 
+# the targets of arms that learn what another arm writes (`targets_from`)
+rule distillation:
+    input:
+        unpack(of(arms.writing_plugin)),
+        model="results/runs/{experiment}/{arm}/seed{seed}/finetune/model",
+        source=of(arms.experiment_text, "train", 0),
+    output:
+        targets="results/runs/{experiment}/{arm}/seed{seed}/distilled.txt",
+        report="results/runs/{experiment}/{arm}/seed{seed}/distilled.json",
+    log:
+        "results/logs/distillation/{experiment}/{arm}.seed{seed}.log",
+    benchmark:
+        "results/benchmarks/distillation/{experiment}/{arm}.seed{seed}.tsv"
+    wildcard_constraints:
+        experiment=experiments_with(text="corpora"),
+        seed=r"[1-9]\d*",
+    priority: of(urgency.of_training)
+    conda:
+        "../envs/crossgap.yaml"
+    resources:
+        gpu=GPU,
+    params:
+        languages=of(arms.trained_direction),
+        documents=of(arms.documents),
+        settings=of(arms.target_decoding),
+    shell:
+        "python -m workflow_scripts.models.decoding --model {input.model:q} --source {input.source:q} "
+        "--hypotheses {output.targets:q} --report {output.report:q} --languages {params.languages:q} {params.documents} "
+        "--threads {threads} --seed {wildcards.seed} --settings {params.settings:q} > {log:q} 2>&1"
+
+
 # not part of a run: snakemake results/runs/help-de-en/csr/seed1/pages.nbest.tsv
 rule n_best:
     input:

@@ -54,7 +54,7 @@ rule finetune:
         unpack(of(arms.generator_plugin)),
         start=of(arms.phase_start, "finetune"),
         train_source=of(arms.experiment_text, "train", 0),
-        train_target=of(arms.experiment_text, "train", 1),
+        train_target=of(arms.training_target),
         dev_source=of(arms.experiment_text, "dev", 0),
         dev_target=of(arms.experiment_text, "dev", 1),
     output:

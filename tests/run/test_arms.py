@@ -61,6 +61,12 @@ def with_arm(*phases, **more):
             "arms.own.backbone: belongs to the arm's first phase",
         ),
         ([{"data": "mask", "updates": 2800, "switch": 0.3}, {"data": "task", "updates": 1400}], "switch: is for the task phase"),
+        ([{"data": "task", "updates": 4200, "targets_from": "csr"}], "targets_from: 'csr' is none of its arms, ['finetune', 'own']"),
+        ([{"data": "task", "updates": 4200, "targets_from": "own"}], "targets_from: 'own' learns itself what an arm has written"),
+        (
+            [{"data": "mask", "updates": 2800, "targets_from": "finetune"}, {"data": "task", "updates": 1400}],
+            "targets_from: is for the task phase of an arm that is trained",
+        ),
         ([{"data": "task", "updates": 4200, "backbone": "encoder"}], "is an encoder (family xlmr), which cannot write text"),
     ],
 )
@@ -89,6 +95,20 @@ def test_a_phase_that_switches_words_reads_the_lexicon_of_its_direction():
     asked = job(config, experiment="help-de-en", arm="own", seed="1")
     assert arms.switching_lexicon(asked) == {"lexicon": "results/lexicons/help.de-en/unsupervised/de-en.tsv"}
     assert json.loads(arms.task_flags(asked)[1])["noise"]["rate"] == 0.3
+
+
+def test_an_arm_learns_from_the_targets_that_another_arm_writes():
+    raw = with_arm({"data": "task", "updates": 4200, "targets_from": "finetune"})
+    asked = job(load(raw), experiment="help-de-en", arm="own", seed="2")
+    assert arms.training_target(asked) == "results/runs/help-de-en/finetune/seed2/distilled.txt"
+    assert arms.experiment_text(asked, "dev", 1).endswith("help.de-en/dev.en") and arms.task_flags(asked) == ["--targets-from", "finetune"]
+    teacher = job(load(raw), experiment="help-de-en", arm="finetune", seed="2")
+    assert arms.training_target(teacher).endswith("help.de-en/train.en") and not arms.task_flags(teacher)
+    assert json.loads(arms.target_decoding(teacher))["min_length"] == 1
+    raw = with_another_corpus()
+    raw["arms"]["own"][0]["targets_from"] = "finetune"
+    with pytest.raises(InputError, match="writes the targets of one corpus, and the experiment learns from several by `together_with`"):
+        load(raw)
 
 
 def with_another_corpus():

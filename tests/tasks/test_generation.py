@@ -93,6 +93,12 @@ def test_each_test_set_has_its_own_languages():
     )
 
 
+def test_targets_are_those_of_the_text():
+    content = with_value(raw(), "arms/finetune/0/targets_from", "csr")
+    with pytest.raises(InputError, match=r"arms\.finetune\.targets_from: is for translation and summarisation; .* is a questions"):
+        load(content)
+
+
 @pytest.mark.parametrize(("task", "answer"), [("questions", "Question"), ("titles", "Title"), ("stories", "Story")])
 def test_a_decoder_is_asked_for_what_the_task_writes(task, answer):
     content = with_value(raw(), "experiments/questions/task", task)

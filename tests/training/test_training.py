@@ -18,6 +18,7 @@ from workflow_scripts.models.tokenisation import load_codec, unlearnt
 from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.noise.masking import Masking
 from workflow_scripts.noise.span_noise import SpanNoise
+from workflow_scripts.report.experimental_setup import written as described
 from workflow_scripts.stage import InputError, read_json, write_json
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.training.checkpoints import average_weights
@@ -404,3 +405,15 @@ def test_ids_are_held_in_four_bytes_each():
     rows = encoded(lambda some: [[int(line), 250_026] for line in some], lines)
     assert [list(row) for row in rows] == [[number, 250_026] for number in range(25_000)]
     assert rows.flat.nbytes == 25_000 * 2 * 4 and collate([(rows[3], rows[4])], pad=1)["labels"].dtype == torch.int64
+
+
+def test_targets_that_another_arm_has_written_are_learnt_and_the_empty_ones_counted(setup, tmp_path):
+    folder, model = setup[0], setup[1]
+    lines = [*read_lines(folder / "train.en")]
+    (tmp_path / "written").write_text("".join(f"{line}\n" for line in ["", *lines[:-1]]), encoding="utf-8")
+    few = Training(**{**TINY, "updates": 1, "evaluate_every": 1})
+    finetune(folder, model, tmp_path / "own", few)
+    finetune(folder, model, tmp_path / "other", few, train_target=tmp_path / "written", targets_from="teacher")
+    own, said = (read_json(tmp_path / one / "training.json") for one in ("own", "other"))
+    assert (said["targets_from"], said["empty_targets"]) == ("teacher", 1) and "targets_from" not in own
+    assert "the targets are what teacher writes, 1 of them empty" in described(said) and "targets are" not in described(own)

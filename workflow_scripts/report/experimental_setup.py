@@ -80,6 +80,9 @@ def written(said: dict[str, Any], translations: bool = False) -> str:
         parts.append(f"nothing is trained: the model is asked as it is{shown}")
     if words := said.get("verbaliser"):
         parts.append(f"a label is chosen by the log probability of its words{_NORMALISED[words['normalised']]}")
+    if teacher := said.get("targets_from"):
+        empty = f", {said['empty_targets']:,} of them empty" if said["empty_targets"] else ""
+        parts.append(f"the targets are what {teacher} writes{empty}")
     if switch := said.get("switch"):
         parts.append(f"{switch['noise']['rate']:.0%} of the source's words switched by the lexicon")
     if switch := said.get("settings", {}).get("codeswitch"):

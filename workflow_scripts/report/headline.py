@@ -197,16 +197,18 @@ def _other(study: Study, arm: str) -> str:
     if study.backbones[arm] != study.backbones[study.baseline] or not 0 < len(study.arms[arm]) == len(study.arms[study.baseline]):
         return "other"
     mine, theirs = (study.arms[one][-1] for one in (arm, study.baseline))
+    if mine.targets_from != theirs.targets_from:
+        return "other"
     if mine.switch and not theirs.switch and mine.translations == theirs.translations:
         return "switch"
     return "translations" if mine.translations and not theirs.translations and mine.switch == theirs.switch else "other"
 
 
 def _way(study: Study, arm: str) -> tuple[object, ...]:
-    """How an arm learns its task: what its task phase starts from, whether it switches words or learns from translations, and how it
-    writes."""
+    """How an arm learns its task: what its task phase starts from, whether it switches words, learns from translations or from what another
+    arm writes, and how it writes itself."""
     phase = study.arms[arm][-1]
-    return phase.start, phase.switch, phase.translations, phase.generator, phase.shots
+    return phase.start, phase.switch, phase.translations, phase.targets_from, phase.generator, phase.shots
 
 
 def _start(study: Study, arm: str) -> tuple[object, ...]:

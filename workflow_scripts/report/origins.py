@@ -46,7 +46,7 @@ RULES = {
 }
 """Pattern of benchmark files → rule or phase; the first match counts. Other files are named after their folder."""
 ON_GPU = {"pretext", "finetune", "decoding", "n_best", "comet", "representation", "representation_backbone"}
-ON_GPU |= {"head_prediction", "generation_decoding"}
+ON_GPU |= {"head_prediction", "generation_decoding", "distillation"}
 """Rules that use a GPU where the training of their model did."""
 SAYS_WHERE = {
     "backbone": "backbones/{job}/backbone.json",

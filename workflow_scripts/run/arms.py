@@ -85,7 +85,8 @@ def templates_flag(job: Job) -> list[str]:
 def task_flags(job: Job) -> list[str]:
     """The flags of a task phase that is not the usual one; else none.
 
-    It has a generator or templates of its own, switches its source's words, learns from more text, or trains nothing.
+    It has a generator or templates of its own, learns what another arm writes, switches its source's words, learns from more text, or
+    trains nothing.
     """
     experiment, phase = job.plan.settings, job.phase("finetune")
     given = templates_flag(job)
@@ -94,6 +95,8 @@ def task_flags(job: Job) -> list[str]:
     if phase.generator != USUAL:
         settings = generator_settings(experiment, phase)
         given += ["--generator", phase.generator, *(["--generator-settings", as_json(settings)] if settings else [])]
+    if phase.targets_from:
+        given += ["--targets-from", phase.targets_from]
     if phase.switch is not None:
         given += ["--switch", as_json(switched_by(experiment.codeswitch, phase.switch))]
     if pairs := [text.languages for text in _more_text(job)]:
@@ -130,6 +133,19 @@ def switching_lexicon(job: Job) -> dict[str, str]:
 def experiment_text(job: Job, part: str, side: int) -> str:
     """Source (0) or target (1) side of a part of the experiment's text."""
     return _side(job.plan, part, side)[0]
+
+
+def training_target(job: Job) -> str:
+    """The targets of the training text: its own, or those that another arm has written."""
+    if teacher := job.phase("finetune").targets_from:
+        return f"{paths.run_folder(job.plan.name, teacher, job.w.seed)}/distilled.txt"
+    return experiment_text(job, "train", 1)
+
+
+def target_decoding(job: Job) -> str:
+    """The settings, as JSON, by which an arm writes targets for another: those of decoding, but that it never writes nothing."""
+    decoding = job.plan.settings.decoding
+    return as_json(dataclasses.replace(decoding, min_length=max(1, decoding.min_length)))
 
 
 def trained_direction(job: Job) -> list[str]:

@@ -35,6 +35,7 @@ DOING = {
     "head_finetune": "finetuning",
     "decoding": "translating",
     "n_best": "translating",
+    "distillation": "translating the training text",
     "generation_decoding": "writing answers",
     "generation_answers": "reading answers",
     "head_prediction": "answering",

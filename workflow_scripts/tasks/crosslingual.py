@@ -335,6 +335,8 @@ def text_problems(plan: CrossLingualPlan, unit: str, lengths: dict[str, int], sw
     for arm, phase in plan.phases:
         if phase.restores and phase.restores.pieces:
             yield f"arms.{arm}: `{phase.data}` needs parallel text, which {where} has none of"
+        if phase.targets_from:
+            yield f"arms.{arm}.targets_from: is for translation and summarisation; {where} is a {plan.task.name}"
         if phase.switch is not None and not experiment.head:
             yield f"arms.{arm}.switch: is for translation and for tasks with labels; {where} is a {plan.task.name}"
         if phase.switch is not None and phase.data != "task":

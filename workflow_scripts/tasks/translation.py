@@ -255,6 +255,7 @@ def problems(plan: TranslationPlan) -> Iterator[str]:
         yield from _phase_problems(plan, arm, phase)
         yield from _switching_problems(plan, arm, phase)
         yield from _pieces_problems(plan, arm, phase)
+        yield from _distillation_problems(plan, arm, phase)
     for lexicon in plan.lexicons:
         yield from _lexicon_problems(plan, lexicon)
     yield from undefined(f"{plan.where}.corpus", plan.corpus, config.corpora)
@@ -307,6 +308,21 @@ def _pieces_problems(plan: TranslationPlan, arm: str, phase: Phase) -> Iterator[
     pieces, own = phase.restores and phase.restores.pieces, plan.settings.backbone
     if pieces and (other := plan.backbone_of(arm).name) != own:
         yield f"arms.{arm} in {plan.where}: `{phase.data}` switches the pieces of {own!r}, but starts from {other!r}"
+
+
+def _distillation_problems(plan: TranslationPlan, arm: str, phase: Phase) -> Iterator[str]:
+    """What writes the targets of an arm is another arm of the experiment, which has targets of its own."""
+    here, teacher = f"arms.{arm} in {plan.where}.targets_from", phase.targets_from
+    if not teacher:
+        return
+    if phase.data != "task" or phase.untrained:
+        yield f"{here}: is for the task phase of an arm that is trained; leave it out"
+    elif teacher not in plan.arms:
+        yield f"{here}: {teacher!r} is none of its arms, {plan.arms}; name one of them, or add it to run.arms"
+    elif any(each.targets_from for each in plan.phases_of(teacher)):
+        yield f"{here}: {teacher!r} learns itself what an arm has written; name an arm that learns from the text's own targets"
+    if plan.settings.together_with:
+        yield f"{here}: another arm writes the targets of one corpus, and the experiment learns from several by `together_with`"
 
 
 def _lexicon_problems(plan: TranslationPlan, name: str) -> Iterator[str]:
@@ -384,6 +400,7 @@ TRANSLATION = Task(
         "finetune": "training.micro_batch_tokens",
         "decoding": "decoding.batch_tokens",
         "n_best": "decoding.batch_tokens",
+        "distillation": "decoding.batch_tokens",
         "comet": "comet.batch_size",
         "speed": "speed.batch_tokens",
         "representation": "representation.batch_tokens",

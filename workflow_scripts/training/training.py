@@ -31,6 +31,7 @@ from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.noise.rounds import read_meaning
 from workflow_scripts.stage import InputError, from_plain, is_first_process, own_settings, run
 from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.words import is_blank
 from workflow_scripts.training.bitext import read_bitext
 from workflow_scripts.training.choice import chosen_for
 from workflow_scripts.training.few_shot import ask
@@ -147,6 +148,7 @@ def translate(
     documents: bool = False,
     templates: str = "{}",
     shots: int = -1,
+    targets_from: str = "",
     settings: Training = Training(),
 ) -> None:
     """Train a model to write the target of the training text from its source; see `Job`. Raises as `restore` does.
@@ -156,7 +158,8 @@ def translate(
     Words of the source are switched by a `lexicon`, anew in each epoch, where there are settings of `CodeSwitch`, `switch`, one JSON value
     as well. `templates` says how a decoder is asked, one JSON value of `Templates`. With `shots`, 0 or more, nothing is trained: the model
     is asked as it is, with so many pairs of the training text before the source. `more_sources` (in `more_languages`) and `more_targets`
-    (in `more_target_languages`) are learnt together with this text.
+    (in `more_target_languages`) are learnt together with this text. `targets_from` names the arm that has written the targets, for the
+    report, which then also counts those that are empty.
     """
     if bool(switch) != bool(lexicon):
         raise InputError("give both --switch and --lexicon, or neither: the settings of switching, and the words to switch to")
@@ -190,6 +193,9 @@ def translate(
     method = _method_of(registry.entry("generator", generator), generator_settings)
     if switching:
         method = method._replace(about={**method.about, "switch": asdict(switching)})
+    if targets_from:
+        written = {"targets_from": targets_from, "empty_targets": sum(map(is_blank, read_lines(train_target)))}
+        method = method._replace(about={**method.about, **written})
     train_phase(
         job,
         settings,
