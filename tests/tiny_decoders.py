@@ -41,7 +41,11 @@ _SEES = {"hidden_size": 16, "intermediate_size": 32, "num_hidden_layers": 1, "nu
 _HYBRID = {f"linear_num_{part}_heads": 2 for part in ("key", "value")} | {f"linear_{part}_head_dim": 8 for part in ("key", "value")}
 MULTIMODAL: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "gemma3": ("gemma3_text", KINDS["gemma3_text"][1], {"vision_config": _SEES, "mm_tokens_per_image": 4}),
-    "mistral3": ("mistral", {"sliding_window": None}, {"vision_config": {**_SEES, "model_type": "pixtral", "head_dim": 8}}),
+    "mistral3": (
+        "mistral",
+        {"sliding_window": None},
+        {"vision_config": {**_SEES, "model_type": "pixtral", "head_dim": 8}, "tie_word_embeddings": False},
+    ),
     "qwen3_5": (
         "qwen3_5_text",
         {"layer_types": ["linear_attention", "full_attention"], **_HYBRID},

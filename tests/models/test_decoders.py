@@ -5,17 +5,18 @@ import re
 
 import pytest
 import torch
+from peft import PeftModel
 from phases import TINY, curve_of, finetune, phase_files
 from safetensors.torch import load_file, save_file
 from tiny_decoders import KINDS, MULTIMODAL, small_decoder, small_multimodal
 from tiny_models import manual_pairs
-from transformers import AutoModel, AutoModelForCausalLM, AutoModelForImageTextToText, AutoTokenizer
+from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForImageTextToText, AutoTokenizer
 
 from workflow_scripts.evidence.representation import sentence_vectors
 from workflow_scripts.evidence.states import hidden_states, open_half, pooled
 from workflow_scripts.models.batches import collate
 from workflow_scripts.models.decoding import Decoding, translator
-from workflow_scripts.models.networks import load_network, makes_scores_of_states, save_model
+from workflow_scripts.models.networks import TEXT_PART, load_network, makes_scores_of_states, save_model
 from workflow_scripts.models.recognition import family_of
 from workflow_scripts.models.search import generate
 from workflow_scripts.models.templates import Templates, read_templates
@@ -112,6 +113,12 @@ def test_the_text_part_of_a_model_that_sees_is_taken_trained_and_opened_by_plain
     plain = AutoModelForCausalLM.from_pretrained(tmp_path / "model").state_dict()
     ours = load_network(tmp_path / "model", "text", dropout=0.0, attention_dropout=0.0, seed=1).state_dict()
     assert all(torch.equal(weight, plain[name]) for name, weight in ours.items())
+    part = AutoModelForCausalLM.from_pretrained(whole, config=AutoConfig.from_pretrained(whole).text_config, key_mapping=TEXT_PART)
+    with_adapter = PeftModel.from_pretrained(part, str(tmp_path / "adapter")).eval()
+    merged = AutoModelForCausalLM.from_pretrained(tmp_path / "model").eval()
+    with torch.no_grad():
+        few = merged(input_ids=torch.tensor(trimmed.encode([line], "de"))).logits
+        assert torch.allclose(few, with_adapter(input_ids=ids).logits[..., kept], atol=1e-3)
     sources = manual_pairs(6)[0]
     found = written(tmp_path / "model", sources)
     assert len(found) == 6 and written(tmp_path / "model", sources, engine="huggingface") == found
@@ -120,6 +127,8 @@ def test_the_text_part_of_a_model_that_sees_is_taken_trained_and_opened_by_plain
 def test_an_output_layer_that_the_whole_says_to_be_its_embeddings_stays_apart(tmp_path):
     """As Mistral Small 3 has it."""
     whole = small_multimodal(tmp_path, "mistral3")
+    settings = {**read_json(whole / "config.json"), "tie_word_embeddings": True}
+    (whole / "config.json").write_text(json.dumps(settings), encoding="utf-8")
     weights = load_file(whole / "model.safetensors")
     apart = weights["language_model.lm_head.weight"] = torch.randn_like(weights["language_model.model.embed_tokens.weight"])
     save_file(weights, whole / "model.safetensors", metadata={"format": "pt"})

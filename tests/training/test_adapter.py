@@ -17,7 +17,7 @@ from tiny_models import small_model
 from transformers import AutoModelForSeq2SeqLM
 
 from workflow_scripts import plugins
-from workflow_scripts.models.folders import check_folder
+from workflow_scripts.models.folders import check_folder, licence_of
 from workflow_scripts.models.networks import load_network, save_model
 from workflow_scripts.models.search import generate
 from workflow_scripts.models.templates import Templates, write_templates
@@ -251,6 +251,23 @@ def test_a_merged_adapter_is_asked_as_the_model_that_was_trained(tmp_path, in_ba
     assert load_codec(tmp_path / "merged").templates == asked
     card = (tmp_path / "adapter/README.md").read_text(encoding="utf-8")
     assert ('The prompt: "{source} =>", as the user\'s turn' in card) != in_base
+
+
+def test_the_card_has_the_licence_of_the_base_model(tmp_path):
+    start = small_decoder(tmp_path, "qwen3")
+    network = load_network(start, "text", dropout=0.0, attention_dropout=0.0, seed=1)
+    (start / "README.md").write_text("---\nlicense: other\nlicense_name: terms\ntags: [a]\n---\n# A model\n", encoding="utf-8")
+    save_adapter(adapt(network, LORA, 1), start, tmp_path / "adapter", {"languages": ["de", "en"]})
+    card = (tmp_path / "adapter/README.md").read_text(encoding="utf-8")
+    assert 'license: "other"\nlicense_name: "terms"\nlanguage:' in card and "The licence is that of the base model" in card
+    for readme, config, licence in (
+        ("# No front matter", {"license": "mit"}, {"license": "mit"}),
+        ("---\nlicense: [\n---", {}, {}),
+        ("---\ntags: [a]\n---", {"license": None}, {}),
+    ):
+        (start / "README.md").write_text(readme, encoding="utf-8")
+        (start / "config.json").write_text(json.dumps(config), encoding="utf-8")
+        assert licence_of(start) == licence
 
 
 def test_a_point_of_a_grid_that_diverged_is_kept(setup, tmp_path):

@@ -137,6 +137,23 @@ def _read(path: Path) -> dict[str, Any]:
     return read if isinstance(read, dict) else {}
 
 
+def licence_of(folder: Path) -> dict[str, Any]:
+    """What a model's card, or else its ``config.json``, says of the licence (`license`, `license_name`, `license_link`); {} where they say
+    nothing."""
+    import yaml
+
+    card = folder / "README.md"
+    text = card.read_text(encoding="utf-8", errors="replace") if card.is_file() else ""
+    try:
+        said = yaml.safe_load(text.split("---")[1]) if text.startswith("---") else None
+    except yaml.YAMLError:
+        said = None
+    for each in (said, _read(folder / "config.json")):
+        if isinstance(each, dict) and each.get("license"):
+            return {key: each[key] for key in ("license", "license_name", "license_link") if each.get(key)}
+    return {}
+
+
 def located(model: str, revision: str | None) -> tuple[str, str | None]:
     """The folder of a model, downloaded from the hub if need be, and the commit of the hub's; raises `InputError` where there is none."""
     if Path(model).is_dir():

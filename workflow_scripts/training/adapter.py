@@ -263,19 +263,34 @@ def remove_adapter(folder: Path) -> None:
 
 
 def base_of(start: Path) -> dict[str, Any]:
-    """The model that an adapter was trained on: its name and revision on the hub where it comes from there, and its files' checksums."""
+    """The model that an adapter was trained on: its name and revision on the hub where it comes from there, its files' checksums, and its
+    licence where it says one."""
+    from workflow_scripts.models.folders import licence_of
+
     report = start.parent / "backbone.json"
     said = read_json(report) if report.exists() else {}
     sums = checksums(path for name in ("*.safetensors", "*.json") for path in sorted(start.glob(name)))
     trained_on = {"folder": str(start), "checksums": {Path(path).name: value for path, value in sums.items()}}
     if said.get("kind") == "hub":
-        return {"model": said["model"], "revision": said.get("revision"), "trained_on": trained_on, "checksums": said.get("checksums", {})}
-    return {"model": str(start), "revision": None, "trained_on": trained_on, "checksums": {}}
+        about: dict[str, Any] = {key: said[key] for key in ("licence", "text_part") if key in said}
+        checked = said.get("checksums", {})
+        return {"model": said["model"], "revision": said.get("revision"), "trained_on": trained_on, "checksums": checked, **about}
+    licence = {"licence": found} if (found := licence_of(start)) else {}
+    return {"model": str(start), "revision": None, "trained_on": trained_on, "checksums": {}, **licence}
 
 
 def card(adapted: Adapted, base: Mapping[str, Any], record: Mapping[str, Any], templates: Templates | None = None) -> str:
     """The model card; `templates` are those by which the model is asked."""
-    if adapted.wrapped is not None:
+    from workflow_scripts.models.networks import TEXT_PART
+
+    if adapted.wrapped is not None and base.get("text_part"):
+        named = json.dumps(base["model"])
+        part = f"{named}, config=AutoConfig.from_pretrained({named}).text_config, key_mapping={TEXT_PART}"
+        opened = (
+            "Open it with `peft`: `PeftModel.from_pretrained(model, FOLDER)`. There `model` is the text part of the base model, "
+            f"`AutoModelForCausalLM.from_pretrained({part})`."
+        )
+    elif adapted.wrapped is not None:
         opened = f"Open it with `peft`: `PeftModel.from_pretrained(model, FOLDER)`, where `model` is {base['model']}, whole or trimmed."
     elif adapted.merge:
         opened = "`weights.safetensors` has them; the folder `model` beside this one has the model with them in it."
@@ -289,10 +304,13 @@ def card(adapted: Adapted, base: Mapping[str, Any], record: Mapping[str, Any], t
     sums = "\n".join(f"- {Path(name).name}: {value}" for name, value in files.items())
     languages = "".join(f"\n- {code}" for code in record.get("languages", ()))
     asked = f"\n{_prompt(templates)}\n" if templates else ""
+    own = base.get("licence", {})
+    licence = "\n".join(f"{key}: {json.dumps(value)}" for key, value in own.items()) or "license: unknown"
+    terms = "The licence is that of the base model" if own else "The licence is unknown: that of the base model decides it"
     return f"""---
 base_model: {json.dumps(base["model"])}
 library_name: peft
-license: unknown
+{licence}
 language:{languages or " []"}
 ---
 
@@ -308,7 +326,7 @@ Settings of the adapter:
 
 {settings or "- none"}
 {asked}
-Settings of the training: `{FILE}`. The licence is unknown: those of the base model and of the training text decide it.
+Settings of the training: `{FILE}`. {terms}, and the licence of the training text may say more.
 """
 
 

@@ -20,7 +20,7 @@ from pydantic import Field
 from workflow_scripts import registry
 from workflow_scripts.entry_names import Named
 from workflow_scripts.models.family import DEFAULT_FAMILY
-from workflow_scripts.models.folders import located
+from workflow_scripts.models.folders import licence_of, located
 from workflow_scripts.models.foreign_code import code_left_out, code_that_ran, trusting
 from workflow_scripts.models.recognition import TAKE_A_WRITER, family_of, titles, why_it_only_reads
 from workflow_scripts.number_types import Positive, Seed
@@ -282,7 +282,7 @@ def load_from_hub(
     """
     from transformers import AutoModel
 
-    from workflow_scripts.models.networks import read_weights, save_model
+    from workflow_scripts.models.networks import of_text_part, read_weights, save_model
     from workflow_scripts.models.templates import rendered, rendered_in_chat
     from workflow_scripts.models.tokenisation import load_codec
     from workflow_scripts.models.trimming import trim
@@ -336,6 +336,8 @@ def load_from_hub(
         **({"vocabulary_before_trimming": pieces} if family.writes or settings.trim else {}),
         **({"trimmed_to": counts} if counts else {}),
         **({"trusted_code": own} if (own := code_that_ran(local)) else {}),
+        **({"licence": licence} if (licence := licence_of(Path(local))) else {}),
+        **({"text_part": True} if of_text_part(local) else {}),
     }
 
 
