@@ -151,11 +151,11 @@ def test_denoising_goes_on_until_nothing_changes(folder, monkeypatch):
     monkeypatch.setattr(model, "denoise", lambda guide, draft, mask: draft.masked_fill(~mask, 9))
     monkeypatch.setattr(refining, "best_pieces", mended)
     guide = model.encode(torch.tensor([[0, 20, 2]] * 3), torch.ones(3, 3))
-    draft, places = torch.tensor([[9, 5, 9, 6, 7, 9], [9] * 6, [9, 9, 9, 9, 5, 5]]), torch.tensor([6, 6, 4])
-    best, counts = refining.denoised(model, model.output_layer(), guide, draft, draft, places, 10)
+    draft, lengths = torch.tensor([[9, 5, 9, 6, 7, 9], [9] * 6, [9, 9, 9, 9, 5, 5]]), torch.tensor([6, 6, 4])
+    best, counts = refining.denoised(model, model.output_layer(), guide, draft, draft, lengths, 10)
     # a row that is right needs one iteration to see it, and what is behind a row's end does not count
     assert counts.tolist() == [4, 1, 1] and best[:2].tolist() == [[9] * 6] * 2
-    best, counts = refining.denoised(model, model.output_layer(), guide, draft, draft, places, 2)
+    best, counts = refining.denoised(model, model.output_layer(), guide, draft, draft, lengths, 2)
     assert counts.tolist() == [2, 1, 1] and best[0].tolist() == [9, 9, 9, 9, 7, 9]
 
 
@@ -173,9 +173,9 @@ def test_the_alignment_reads_masks_or_the_source_twice(folder):
     for reads, wanted in (("mask", [[401] * 8] * 2), ("source", [[0, 0, 60, 60, 71, 71, 2, 2], [0, 0, 33, 33, 2, 2, PAD, PAD]])):
         model = generator(folder, reads=reads)
         guide = model.encode(source, (source != PAD).long())
-        ids, places, mask = refining.unwritten(model, source, guide)
+        ids, lengths, mask = refining.alignment_input(model, source, guide)
         assert ids.tolist() == [[model.mask if piece == 401 else piece for piece in row] for row in wanted]
-        assert places.tolist() == [8, 6] and mask.sum(1).tolist() == [8, 6]
+        assert lengths.tolist() == [8, 6] and mask.sum(1).tolist() == [8, 6]
         assert write(model, SOURCES, PAD) == [write(model, [row], PAD)[0] for row in SOURCES]
 
 

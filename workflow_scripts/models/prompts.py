@@ -212,7 +212,7 @@ class Generator(nn.Module):
         return states.unflatten(2, (self.heads, -1)).transpose(1, 2)
 
     def _inputs(self, ids: torch.Tensor, mask: torch.Tensor, prefix: Prefix | None, guide: Guide | None) -> dict[str, Any]:
-        """What the encoder is given: places are counted without the prefix, and no padding is looked at."""
+        """What the encoder is given: positions are counted without the prefix, and no padding is looked at."""
         seen = mask.bool()
         if prefix is not None:
             length = prefix[0][0].shape[2]
@@ -224,10 +224,10 @@ class Generator(nn.Module):
             else:
                 pairs = zip(guide.prefix, prefix, strict=True)
                 prefix = [(torch.cat([a, k], dim=2), torch.cat([b, v], dim=2)) for (a, b), (k, v) in pairs]
-        places = torch.arange(ids.shape[1], device=ids.device)[None].expand(len(ids), -1)
+        positions = torch.arange(ids.shape[1], device=ids.device)[None].expand(len(ids), -1)
         return {
             "input_ids": ids,
-            "position_ids": places + self.reserved_positions,
+            "position_ids": positions + self.reserved_positions,
             "attention_mask": self._by_kind_of_layer(seen[:, None, None].expand(-1, -1, ids.shape[1], -1)),
             **({"prefix": prefix} if prefix is not None else {}),
         }

@@ -45,17 +45,17 @@ def losses(
     """
     guide = model.encode(input_ids, attention_mask)
     if model.settings.alignment == "ctc":
-        found, draft, places = align_by_ctc(model, guide, input_ids, targets)
+        found, draft, lengths = align_by_ctc(model, guide, input_ids, targets)
     else:
-        found, draft, places = align_by_mask_predict(model, guide, targets, random)
+        found, draft, lengths = align_by_mask_predict(model, guide, targets, random)
     if draft is not None:
-        found["denoising"] = denoising_loss(model, guide, draft, places, targets)
+        found["denoising"] = denoising_loss(model, guide, draft, lengths, targets)
     return found
 
 
-def denoising_loss(model: Generator, guide: Guide, draft: torch.Tensor, places: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+def denoising_loss(model: Generator, guide: Guide, draft: torch.Tensor, lengths: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """The loss of denoising `draft` (rows × positions) and, with `drafts`, what the denoiser makes of it; the mean over these drafts."""
-    chosen, mask = model.settings, own_positions(places, draft.shape[1])
+    chosen, mask = model.settings, own_positions(lengths, draft.shape[1])
     if chosen.guide == "detached":
         guide = guide.detached()
     parts = []
@@ -63,7 +63,7 @@ def denoising_loss(model: Generator, guide: Guide, draft: torch.Tensor, places: 
         read = noisy(model, draft, mask) if model.training else draft
         following = draft_kind(model) if step + 1 < chosen.drafts else None
         written = emissions(model.denoise(guide, read, mask), *model.output_layer(), targets, model.blank, following)
-        parts.append(ctc_loss(written, places, targets).sum())
+        parts.append(ctc_loss(written, lengths, targets).sum())
         if written.draft is not None:
             draft = written.draft
     return torch.stack(parts).mean()
@@ -75,10 +75,10 @@ AlignmentStage = tuple[dict[str, torch.Tensor], torch.Tensor | None, torch.Tenso
 
 def align_by_ctc(model: Generator, guide: Guide, source: torch.Tensor, targets: torch.Tensor) -> AlignmentStage:
     """Alignments of CTC."""
-    ids, places, mask = unwritten(model, source, guide)
+    ids, lengths, mask = alignment_input(model, source, guide)
     wanted = draft_kind(model) if model.settings.denoising else None
     made = emissions(model.align(guide, ids, mask), *model.output_layer(), targets, model.blank, wanted)
-    return {"alignment": ctc_loss(made, places, targets).sum()}, made.draft, places
+    return {"alignment": ctc_loss(made, lengths, targets).sum()}, made.draft, lengths
 
 
 def align_by_mask_predict(model: Generator, guide: Guide, targets: torch.Tensor, random: torch.Generator | None) -> AlignmentStage:
@@ -100,14 +100,14 @@ def align_by_mask_predict(model: Generator, guide: Guide, targets: torch.Tensor,
     return found, *repeated_pieces(model, ids.masked_scatter(hidden, guesses), lengths.clamp_min(1))
 
 
-def unwritten(model: Generator, source: torch.Tensor, guide: Guide) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def alignment_input(model: Generator, source: torch.Tensor, guide: Guide) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """What CTC's alignment reads (rows × positions), how many positions each row has, and which these are."""
     times = model.settings.upsampling
-    places = times * guide.lengths
-    mask = own_positions(places, times * source.shape[1])
+    lengths = times * guide.lengths
+    mask = own_positions(lengths, times * source.shape[1])
     if model.settings.reads == "source":
-        return source.repeat_interleave(times, dim=1), places, mask
-    return torch.full(mask.shape, model.mask, device=source.device), places, mask
+        return source.repeat_interleave(times, dim=1), lengths, mask
+    return torch.full(mask.shape, model.mask, device=source.device), lengths, mask
 
 
 def own_positions(lengths: torch.Tensor, width: int | None = None) -> torch.Tensor:
@@ -149,9 +149,9 @@ def shifted(draft: torch.Tensor, mask: torch.Tensor, deleted: torch.Tensor, repe
     """
     times = torch.where(deleted, 0, torch.where(repeated, 2, 1)) * mask
     ends = times.cumsum(dim=1)
-    # the place that a new position is taken from is the first one that ends behind it
-    places = torch.arange(draft.shape[1], device=draft.device).expand_as(draft).contiguous()
-    origin = torch.searchsorted(ends, places, right=True)
+    # a new position is taken from the first one that ends behind it
+    positions = torch.arange(draft.shape[1], device=draft.device).expand_as(draft).contiguous()
+    origin = torch.searchsorted(ends, positions, right=True)
     taken = draft.gather(1, origin.clamp_max(draft.shape[1] - 1))
     return torch.where(origin < draft.shape[1], taken, blank)
 
@@ -211,8 +211,8 @@ def write(
     A text is cut after `longest` pieces (0: after those that the model has positions for).
     """
     model.eval()
-    most = model.settings.iterations if iterations is None else iterations
-    most = most if model.settings.denoising else 0
+    max_iterations = model.settings.iterations if iterations is None else iterations
+    max_iterations = max_iterations if model.settings.denoising else 0
     guesses = alignment_iterations or model.settings.alignment_iterations
     layer = cast_layer(*model.output_layer())
     written: list[Written] = [Written([], 0)] * len(rows)
@@ -221,49 +221,52 @@ def write(
         ids = torch.nn.utils.rnn.pad_sequence(sources, batch_first=True, padding_value=pad).to(model.device)
         guide = model.encode(ids, own_positions(torch.tensor([len(row) for row in sources], device=model.device)))
         if model.settings.alignment == "ctc":
-            parts = [(batch, by_ctc(model, layer, ids, guide, most))]
+            parts = [(batch, by_ctc(model, layer, ids, guide, max_iterations))]
         else:
             lengths = guessed_lengths(model, guide, longest)
             alike = map(list, by_length((model.settings.upsampling * lengths).tolist(), tokens))
             parts = [
-                ([batch[i] for i in part], by_mask_predict(model, layer, guide.rows(part), lengths[part], guesses, most)) for part in alike
+                ([batch[i] for i in part], by_mask_predict(model, layer, guide.rows(part), lengths[part], guesses, max_iterations))
+                for part in alike
             ]
-        for places, texts in parts:
-            for place, text in zip(places, texts, strict=True):
-                written[place] = text._replace(ids=text.ids[:longest]) if longest else text
+        for numbers, texts in parts:
+            for number, text in zip(numbers, texts, strict=True):
+                written[number] = text._replace(ids=text.ids[:longest]) if longest else text
     return written
 
 
-def by_ctc(model: Generator, layer: Layer, ids: torch.Tensor, guide: Guide, most: int) -> list[Written]:
-    """The texts of sources (rows × positions) as alignments, denoised `most` times at most."""
-    unread, places, mask = unwritten(model, ids, guide)
-    best, draft = best_pieces(model.align(guide, unread, mask), *layer, model.blank, draft_kind(model))
-    return collapsed(model, *denoised(model, layer, guide, draft, best, places, most), places)
+def by_ctc(model: Generator, layer: Layer, ids: torch.Tensor, guide: Guide, max_iterations: int) -> list[Written]:
+    """The texts of sources (rows × positions) as alignments, denoised `max_iterations` times at most."""
+    read, lengths, mask = alignment_input(model, ids, guide)
+    best, draft = best_pieces(model.align(guide, read, mask), *layer, model.blank, draft_kind(model))
+    return collapsed(model, *denoised(model, layer, guide, draft, best, lengths, max_iterations), lengths)
 
 
-def by_mask_predict(model: Generator, layer: Layer, guide: Guide, lengths: torch.Tensor, guesses: int, most: int) -> list[Written]:
-    """Texts of guessed lengths, whose pieces are guessed so many times, denoised `most` times at most."""
+def by_mask_predict(
+    model: Generator, layer: Layer, guide: Guide, lengths: torch.Tensor, guesses: int, max_iterations: int
+) -> list[Written]:
+    """Texts of guessed lengths, whose pieces are guessed so many times, denoised `max_iterations` times at most."""
     guessed = mask_predict(model, layer, guide, lengths, guesses)
-    if not most:
+    if not max_iterations:
         return [Written(row[:length], 0) for row, length in zip(guessed.tolist(), lengths.tolist(), strict=True)]
-    draft, places = repeated_pieces(model, guessed, lengths)
-    return collapsed(model, *denoised(model, layer, guide, draft, torch.full_like(draft, -1), places, most), places)
+    draft, lengths = repeated_pieces(model, guessed, lengths)
+    return collapsed(model, *denoised(model, layer, guide, draft, torch.full_like(draft, -1), lengths, max_iterations), lengths)
 
 
-def collapsed(model: Generator, best: torch.Tensor, counts: torch.Tensor, places: torch.Tensor) -> list[Written]:
+def collapsed(model: Generator, best: torch.Tensor, counts: torch.Tensor, lengths: torch.Tensor) -> list[Written]:
     """What alignments stand for, and how often they were denoised."""
-    rows = zip(best.tolist(), places.tolist(), counts.tolist(), strict=True)
+    rows = zip(best.tolist(), lengths.tolist(), counts.tolist(), strict=True)
     return [Written(collapse(row[:length], model.blank), count) for row, length, count in rows]
 
 
 def denoised(
-    model: Generator, layer: Layer, guide: Guide, draft: torch.Tensor, best: torch.Tensor, places: torch.Tensor, most: int
+    model: Generator, layer: Layer, guide: Guide, draft: torch.Tensor, best: torch.Tensor, lengths: torch.Tensor, max_iterations: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Alignments after denoising `draft` until the `best` pieces stay the same, and how often each row was denoised (equation 6)."""
-    best, counts = best.clone(), torch.zeros_like(places)
+    best, counts = best.clone(), torch.zeros_like(lengths)
     left = torch.arange(len(draft), device=draft.device)
-    for _ in range(most):
-        mask = own_positions(places[left], draft.shape[1])
+    for _ in range(max_iterations):
+        mask = own_positions(lengths[left], draft.shape[1])
         now, draft = best_pieces(model.denoise(guide, draft, mask), *layer, model.blank, draft_kind(model))
         changed = ((now != best[left]) & mask).any(dim=1)
         best[left], counts[left] = now, counts[left] + 1
