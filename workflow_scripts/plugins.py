@@ -226,7 +226,7 @@ def _where(error: BaseException) -> str:
         return f"{type(error).__name__}: {sentence}"
     beside = Path(theirs[0].filename).parent
     frame = next(frame for frame in reversed(theirs) if Path(frame.filename).parent == beside)
-    return f"line {frame.lineno} of {frame.filename}, `{frame.line}`: {type(error).__name__}{': ' * bool(sentence)}{sentence}"
+    return f"line {frame.lineno} of {frame.filename}, `{frame.line}`: {type(error).__name__}{': ' if sentence else ''}{sentence}"
 
 
 _IMPORTING = str(Path(importlib.__file__).parent)

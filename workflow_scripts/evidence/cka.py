@@ -98,23 +98,23 @@ def main(output: Path, subject: Subject, *, base: str = "", settings: Cka = Cka(
     Raises `InputError` where models that are compared layer by layer differ in depth, where nothing is left to compare, and for what
     `read_texts` and `open_half` refuse.
     """
-    models, names, texts, languages, side, parallel, labelled, documents, threads = subject
-    if threads:
-        torch.set_num_threads(threads)
-    lines = read_texts(texts, languages, settings.texts, NEEDED, parallel=parallel, seed=settings.seed, labelled=labelled)
+    models, names, languages, parallel = subject.models, subject.names, subject.languages, subject.parallel
+    if subject.threads:
+        torch.set_num_threads(subject.threads)
+    lines = read_texts(subject.texts, languages, settings.texts, NEEDED, parallel=parallel, seed=settings.seed, labelled=subject.labelled)
     longest = longest_of(models)
 
     # one model at a time is held: each block asks for them in order, and reading one again takes less time than a block
     @functools.lru_cache(maxsize=1)
     def half(model: int) -> Half:
-        return open_half(names[model], models[model], side, settings.device, documents)
+        return open_half(names[model], models[model], subject.side, settings.device, subject.documents)
 
     def read(at: slice, model: int, language: int) -> torch.Tensor:
         rows = encoded(half(model), lines[language][at], languages[language], longest)
         return pooled(half(model), rows, settings.poolings, settings.batch_tokens)
 
     shapes = [(half(model).depth, half(model).width, half(model).form.label) for model in range(len(models))]
-    between = model_pairs(names, settings.against or [base] * bool(base))
+    between = model_pairs(names, settings.against or ([base] if base else []))
     pairs = pairs_of([depth for depth, _, _ in shapes], names, len(languages), parallel or settings.unaligned, between, settings)
     if not pairs:
         raise InputError(f"there is nothing to compare: {len(models)} model(s), {len(languages)} language(s), `parallel: {parallel}`")

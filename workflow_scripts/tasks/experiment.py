@@ -62,21 +62,21 @@ def of_training(rule: str, where: str, backbone: BackbonePlan, training: Trainin
     left = {"last": 1, "best": 2, "average": training.averaged, "average_best": training.averaged + 1}[training.checkpoint]
     looks = 1 + training.updates // training.evaluate_every
     return Trained(
-        rule,
-        where,
-        backbone,
-        training.batch_tokens,
-        micro,
-        f"{where}.micro_batch_tokens to less than {training.batch_tokens if micro in ('auto', None) else micro}",
-        training.precision,
-        training.device,
-        training.loss != "plain",
-        min(kept, looks),
-        min(left, looks),
-        times,
-        training.adapter,
-        training.sharded,
-        training.gradient_checkpointing,
+        rule=rule,
+        where=where,
+        backbone=backbone,
+        batch_tokens=training.batch_tokens,
+        micro_batch_tokens=micro,
+        lowers_memory=f"{where}.micro_batch_tokens to less than {training.batch_tokens if micro in ('auto', None) else micro}",
+        precision=training.precision,
+        device=training.device,
+        chunked_loss=training.loss != "plain",
+        checkpoints=min(kept, looks),
+        weights=min(left, looks),
+        times=times,
+        adapter=training.adapter,
+        sharded=training.sharded,
+        computes_again=training.gradient_checkpointing,
     )
 
 
