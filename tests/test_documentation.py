@@ -48,6 +48,7 @@ PROGRAMS = re.split(
 
 NOT_TRIED = {
     "python -m workflow_scripts.training.adapter --adapter FOLDER": "is run in tests/training/test_adapter.py",
+    "python -m workflow_scripts.models.fairseq --model FOLDER": "is run in tests/models/test_fairseq.py",
     "xz -dc resources/bible": "is done by the test of the page that has it",
     "pip install -e .": "changes this environment",
     ". .venv/bin/activate": "`make setup` makes it; every target of make begins with it",

@@ -80,6 +80,20 @@ def test_what_is_wrong_with_bitext(backbones, message):
         configured(**backbones)
 
 
+@pytest.mark.parametrize(
+    ("block", "message"),
+    [
+        ({}, r"backbones\.base: kind fairseq needs `model`"),
+        ({"model": "x", "revision": "a"}, r"base\.revision: is for kind hub, and the kind is fairseq"),
+        ({"model": "x", "head": "dropped"}, r"base\.head: is for kind converted only; of a checkpoint of fairseq, layers"),
+    ],
+)
+def test_what_is_wrong_with_a_checkpoint_of_fairseq(block, message):
+    with pytest.raises(InputError, match=message):
+        configured(base={"kind": "fairseq", **block})
+    configured(base={"kind": "fairseq", "model": "x", "trim": True, "decoder_layers": 6, "decoder_from": "first"})
+
+
 def test_a_model_from_elsewhere_goes_on_in_some_of_its_languages():
     published = {"kind": "hub", "model": "x"}
     config = configured(base=published, m2m={**m2m(), "continued": {"bitext": ["spanish"]}})  # its experiment is German to English

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from configurations import DEFAULT, job
+from configurations import DEFAULT, changed, job
 
 from workflow_scripts.run import backbone_inputs, config, model_findings, resources
 from workflow_scripts.stage import InputError
@@ -27,12 +27,24 @@ def with_backbones(**blocks):
 
 def test_a_vocabulary_that_is_cut_down_keeps_what_experiments_put_around_text():
     raw = yaml.safe_load(Path("config/real-llm.yaml").read_text(encoding="utf-8"))
-    changed = copy.deepcopy(raw)
-    changed["experiments"]["llm-{other}"]["templates"] = {"chat": True, "mask": "--", "examples": [["{a}", "b"]]}
-    asked = [job(config.load(each), backbone="gemma-tr") for each in (raw, changed)]
+    chatting = copy.deepcopy(raw)
+    chatting["experiments"]["llm-{other}"]["templates"] = {"chat": True, "mask": "--", "examples": [["{a}", "b"]]}
+    asked = [job(config.load(each), backbone="gemma-tr") for each in (raw, chatting)]
     usual, own = (shlex.split(backbone_inputs.loaded_for(each)) for each in asked)
     assert "--chat" not in usual and own[-1] == "--chat"
     assert {*own} - {*usual} >= {"\n--", "{source} --", "\n{{a}}", "{source} b"}
+
+
+def test_a_checkpoint_of_fairseq_is_read_with_the_files_beside_it():
+    folder = "tests/data/fairseq/mbart"
+
+    def read(model):
+        block = {"kind": "fairseq", "model": model, "decoder_layers": 2}
+        return backbone_inputs.backbone_text(job(config.load(changed("backbones/bible", block)), backbone="bible"))
+
+    files = [f"{folder}/{name}" for name in ("model.pt", "dict.txt", "sentencepiece.bpe.model")]
+    assert read(folder) == files
+    assert read("nowhere") == []
 
 
 def test_a_chain_of_backbones_is_followed():

@@ -48,6 +48,15 @@ def test_a_model_in_a_folder_must_know_the_languages(folder):
     assert "has no tag cs_CZ for 'cs'" in found(raw, "backbones.bible.model")
 
 
+def test_a_checkpoint_of_fairseq_is_looked_at_before_the_run():
+    raw = changed("backbones/bible", {"kind": "fairseq", "model": "tests/data/fairseq/mbart"})
+    assert found(raw, "backbones.bible.model").startswith("ok ")
+    for model, said in (("xlmr", "is an encoder (XLM-R), which cannot write text"), ("none", "none: no such file")):
+        raw["backbones"]["bible"]["model"] = f"tests/data/fairseq/{model}"
+        line = found(raw, "backbones.bible.model")
+        assert line.startswith("WRONG") and said in line
+
+
 def test_a_vocabulary_that_cannot_be_cut_down_is_found_before_the_run(tmp_path):
     for kind, made in (("m2m100", small_m2m100(tmp_path, "m2m100")), ("byt5", small_t5(tmp_path / "bytes", "byt5"))):
         raw = changed("backbones/bible", {"kind": "hub", "model": str(made), "trim": True})

@@ -92,6 +92,22 @@ def run(folder, settings, **arguments):
     return read_json(out / "backbone.json")
 
 
+def test_a_checkpoint_of_fairseq_is_a_backbone(tmp_path):
+    task = tmp_path / "task.de"
+    task.write_text("Der Hund sieht den Baum.\n", "utf-8")
+    settings = Backbone(kind="fairseq", model="tests/data/fairseq/mbart", trim=True, decoder_layers=2)
+    said = run(tmp_path, settings, task_text=(task,))
+    assert said["fairseq"] == {"form": "mbart", "tensors": said["fairseq"]["tensors"], "decoder_layers_left_out": 1}
+    assert said["family"] == "mbart" and said["vocabulary"] < said["vocabulary_before_trimming"] and len(said["checksums"]) == 3
+    codec = load_codec(tmp_path / "out/model")
+    assert codec.decode(codec.pieces(["Der Hund sieht den Baum."], 60)) == ["Der Hund sieht den Baum."]
+    assert [path.name for path in (tmp_path / "out").iterdir() if path.name.startswith(".")] == []
+    settings = Backbone(kind="fairseq", model="tests/data/fairseq/xlmr/old.pt")
+    with pytest.raises(InputError, match="is an encoder"):
+        run(tmp_path, settings)
+    assert run(tmp_path, settings, encoder_will_do=True)["family"] == "xlm-roberta"
+
+
 def flags(folder, settings, **files):
     """The flags by which a command line says what `run` is given."""
     out = folder / "out"

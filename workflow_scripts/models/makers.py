@@ -20,37 +20,44 @@ class Maker(NamedTuple):
     """The shape (`training.small.Small`) and the size of the vocabulary → a network with random weights."""
 
 
-_FIRST = ("<s>", "<pad>", "</s>", "<unk>")
+FIRST = ("<s>", "<pad>", "</s>", "<unk>")
+"""The pieces that come first in fairseq's layout of ids; its dictionaries' files lack them."""
 
 
 def _pieces(model: Path) -> list[tuple[str, float]]:
-    """The pieces of a SentencePiece model with their scores, after the four tokens that come first in fairseq's layout."""
+    """The pieces of a SentencePiece model with their scores, after `FIRST`."""
     import sentencepiece
 
     processor = sentencepiece.SentencePieceProcessor(model_file=str(model))
-    return [*((token, 0.0) for token in _FIRST), *((processor.id_to_piece(i), processor.get_score(i)) for i in range(3, len(processor)))]
+    return [*((token, 0.0) for token in FIRST), *((processor.id_to_piece(i), processor.get_score(i)) for i in range(3, len(processor)))]
 
 
 def mbart_tokenizer(model: Path, languages: tuple[str, ...]):
     """A SentencePiece model as a tokenizer with mBART's ids: <s> 0, <pad> 1, </s> 2, <unk> 3, pieces, tags, <mask>."""
+    return tagged_tokenizer(_pieces(model), [language(code).tag for code in languages])
+
+
+def tagged_tokenizer(pieces: list[tuple[str, float]], tags: list[str], masks: bool = True):
+    """A tokenizer of pieces with their scores, of which the first four are `FIRST`; `tags` and a mask are added if they are not there."""
     from tokenizers import AddedToken, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
-    tags = [language(code).tag for code in languages]
-    tokenizer = Tokenizer(models.Unigram(_pieces(model), unk_id=3))
+    tokenizer = Tokenizer(models.Unigram(pieces, unk_id=3))
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Metaspace(replacement="▁", prepend_scheme="always")]
     )
     tokenizer.decoder = decoders.Metaspace(replacement="▁", prepend_scheme="always")
+    mask = AddedToken(MASK, special=True, lstrip=True)
     tokenizer.add_special_tokens([AddedToken(tag, special=True) for tag in tags])
-    tokenizer.add_special_tokens([AddedToken(MASK, special=True, lstrip=True)])
+    if masks:
+        tokenizer.add_special_tokens([mask])
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
         bos_token="<s>",
         eos_token="</s>",
         pad_token="<pad>",
         unk_token="<unk>",
-        mask_token=AddedToken(MASK, special=True, lstrip=True),
+        **({"mask_token": mask} if masks else {}),
         additional_special_tokens=tags,
         clean_up_tokenization_spaces=False,
     )

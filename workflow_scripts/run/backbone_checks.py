@@ -23,10 +23,10 @@ def problems(backbone: BackbonePlan) -> Iterator[str]:
         yield f"{where}.from: is for kinds continued and converted, or names the model of an arm (kind arm)"
     if block.kind != "small" and block.family:
         yield f"{where}.family: is for kind small only; a model that is loaded or continued has its own"
-    for key in ("model", "revision", "trim", "trust_remote_code") if block.kind != "hub" else ():
-        if getattr(block, key):
+    for key in ("model", "revision", "trim", "trust_remote_code"):
+        if getattr(block, key) and not (block.kind == "hub" or (block.kind == "fairseq" and key in ("model", "trim"))):
             yield f"{where}.{key}: is for kind hub, and the kind is {block.kind}; set kind: hub to have it read, or leave it out"
-    if block.kind in ("hub", "converted") and block.objective:
+    if (block.published or block.kind == "converted") and block.objective:
         yield f"{where}.objective: is for kinds small and continued only"
     if block.kind in ("continued", "converted"):
         yield from undefined(f"{where}.from", block.from_ or "", backbone.plans.backbones)
@@ -97,6 +97,11 @@ def _conversion_problems(backbone: BackbonePlan) -> Iterator[str]:
     """What is wrong with the form that a backbone is given for a task."""
     block, where, start = backbone.settings, backbone.where, backbone.made_of
     given, usual = ([getattr(one, key) for key in _CONVERSION] for one in (block, Backbone()))
+    if block.kind == "fairseq":
+        keys = [key for key, value, default in zip(_CONVERSION, given, usual, strict=True) if value != default]
+        if other := [key for key in keys if key not in ("decoder_layers", "decoder_from")]:
+            yield f"{where}.{other[0]}: is for kind converted only; of a checkpoint of fairseq, layers of the decoder can be chosen"
+        return
     if block.kind != "converted":
         if given != usual:
             yield f"{where}: {_listed(_CONVERSION)} are for kind converted only"

@@ -10,6 +10,7 @@ from typing import Any
 
 from workflow_scripts import registry
 from workflow_scripts.config import paths
+from workflow_scripts.models.fairseq_files import files_of
 from workflow_scripts.models.recognition import family_of
 from workflow_scripts.models.templates import Templates
 from workflow_scripts.run.backbone_uses import backbone_users, keeps_head, languages_known, made_from, of_users, writes_text
@@ -32,7 +33,7 @@ def encoder_will_do(job: Job) -> str:
 
 def _reads_text(block: Backbone) -> bool:
     """Whether a backbone is made of, or trimmed to, the experiments' text."""
-    return block.kind not in ("hub", "converted") or block.trim
+    return not (block.published or block.kind == "converted") or block.trim
 
 
 def backbone_task_text(job: Job) -> list[str]:
@@ -93,6 +94,11 @@ def backbone_held_out(job: Job) -> list[str]:
 def backbone_text(job: Job) -> list[str]:
     """The text that a backbone is pretrained on, besides the task's own, and its ready-made copy; or the files of a model in a folder."""
     named = job.backbone.settings
+    if named.kind == "fairseq" and named.model:
+        try:
+            return [str(path) for path in files_of(Path(named.model))]
+        except InputError:
+            return []  # preflight says why
     # what a run has made is a folder as a whole, of which Snakemake takes no single file
     if named.kind == "hub" and named.model and (folder := Path(named.model)).is_dir() and folder.parts[:1] != ("results",):
         return sorted(str(path) for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))

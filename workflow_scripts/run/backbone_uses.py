@@ -44,7 +44,7 @@ def languages_known(backbone: BackbonePlan) -> list[str]:
     A published model need not know the languages that its models translate without having learnt to: these are read under the tag of
     the language that they learnt from.
     """
-    users = (experiments_from if backbone.settings.kind == "hub" else backbone_users)(backbone)
+    users = (experiments_from if backbone.settings.published else backbone_users)(backbone)
     asked = answers_of(users, "languages") or analyses.languages_for(backbone)
     made, corpora = made_from(backbone), backbone.plans.config.corpora
     blocks = [each.settings.pretraining for each in made]

@@ -197,9 +197,10 @@ def high_learning_rates(plans: Plans) -> Iterator[Finding]:
     notes: dict[str, str] = {}
     trained = ((plan, *phase) for plan in plans.of_run for phase in trained_by_updates(plan))
     for plan, arm, phase, training in trained:
-        kinds = {link.settings.kind for link in plan.backbone_of(arm).chain}
+        chain = [link.settings for link in plan.backbone_of(arm).chain]
         # a new decoder, prompts and random weights want more
-        pretrained = "hub" in kinds and "converted" not in kinds and phase.writes.decoder and phase.start == "previous"
+        read = any(block.published for block in chain) and not any(block.kind == "converted" for block in chain)
+        pretrained = read and phase.writes.decoder and phase.start == "previous"
         if pretrained and training.learning_rate > HIGHEST_RATE:
             where = f"arms.{arm}" if "learning_rate" in phase.training else plan.where
             rate = training.learning_rate

@@ -17,6 +17,7 @@ import torch
 
 from workflow_scripts import registry
 from workflow_scripts.evidence.scores import Scores, leading
+from workflow_scripts.models import fairseq
 from workflow_scripts.models.family import DEFAULT_FAMILY
 from workflow_scripts.models.foreign_code import code_left_out, code_that_ran, trusting
 from workflow_scripts.models.networks import check_head
@@ -62,6 +63,8 @@ def of_backbone(backbone: BackbonePlan) -> Iterator[Finding]:
         yield Finding("ok", backbone.where, f"the model of {block.from_}, which the run trains")
     elif not block.model:
         return  # made of another backbone
+    elif block.kind == "fairseq":
+        yield judged(f"{backbone.where}.model", fairseq.check, Path(block.model), not writes_text(backbone), codes)
     elif folder := folder_of(block):
         able = not writes_text(backbone), masked_phases(backbone), keeps_head(backbone), heads_given(backbone)
         with trusting(block.trust_remote_code):
@@ -125,7 +128,7 @@ def located(model: str, revision: str | None) -> Path | None:
 
 def folder_of(block: Backbone) -> Path | None:
     """The folder of a published model; None of others, and where it is not on this machine."""
-    return located(block.model, block.revision) if block.model else None
+    return located(block.model, block.revision) if block.model and block.kind == "hub" else None
 
 
 def _model_in(

@@ -197,7 +197,7 @@ def needed_disk(plans: Plans) -> float:
     known = [(phase, shape, _trained(phase)) for phase in phases(plans) if (shape := shapes[phase.backbone])]
     trained = sum(phase.times * training_disk(shape, phase, weights) for phase, shape, weights in known)
     moments = [each for phase, shape, weights in known for each in math.ceil(phase.times) * [moments_disk(shape, phase, weights)]]
-    hub = [shape for backbone, shape in shapes.items() if backbone.settings.kind == "hub"]
+    hub = [shape for backbone, shape in shapes.items() if backbone.settings.published]
     text = {name: _text_bytes(config.corpora[name]) for name in used_corpora(plans)}
     vectors = sum(vectors_disk(text[corpus], config.lexicons[name].embeddings.dimensions) for corpus, name in used_lexicons(plans))
     noises = {phase.noised for arm in config.run.arms for phase in config.arms[arm] if phase.restores}

@@ -4,7 +4,8 @@
 - `small`: one that is made and pretrained here;
 - `continued`: another backbone whose pretraining goes on (`pretraining` has the objectives);
 - `arm`: what an arm was trained to, such as the model after code-switching restore, whose transfer is measured like the others';
-- `converted`: a VECO or an XLM-R in its form for a task (`models/conversion.py`).
+- `converted`: a VECO or an XLM-R in its form for a task (`models/conversion.py`);
+- `fairseq`: a checkpoint that fairseq has written (`models/fairseq.py`).
 """
 
 import re
@@ -41,18 +42,20 @@ from workflow_scripts.training.small import Small, build_model
 class Backbone:
     """A backbone: the model that arms start from, and how it is made."""
 
-    kind: Literal["small", "hub", "continued", "arm", "converted"] = "hub"
+    kind: Literal["small", "hub", "continued", "arm", "converted", "fairseq"] = "hub"
     """Origin of the model. `small`: made and pretrained in the run. `hub`: loaded. `continued`: another backbone, pretrained further.
-    `arm`: an arm's trained model. `converted`: another backbone (VECO or XLM-R) as an encoder, or as an encoder with a decoder."""
+    `arm`: an arm's trained model. `converted`: another backbone (VECO or XLM-R) as an encoder, or as an encoder with a decoder.
+    `fairseq`: a checkpoint of fairseq (XLM-R, mBART, or VECO for generation)."""
     model: str | None = None
-    """With `hub`: Hugging Face id or local folder of a model that writes text. Tasks with labels and retrieval also take encoders."""
+    """With `hub`: Hugging Face id or local folder of a model that writes text. Tasks with labels and retrieval also take encoders. With
+    `fairseq`: the folder of `model.pt`, `dict.txt` and the SentencePiece model, or another checkpoint in such a folder."""
     revision: str | None = None
     """With `hub`: commit or tag to load. Set it to make the run repeatable."""
     trust_remote_code: bool = False
     """With `hub`: run the code in the model's folder that is not part of transformers, with your rights. Read it first."""
     trim: bool = False
-    """With `hub`: keep only the pieces in the text of the experiments and of models made from this one. Saves memory and time. Results are
-    similar, but not equal."""
+    """With `hub` and `fairseq`: keep only the pieces in the text of the experiments and of models made from this one. Saves memory and
+    time. Results are similar, but not equal."""
     family: Annotated[str, Named("family")] | None = None
     """With `small`: family of the model, `mbart` (default), the encoder `xlmr`, or another family that can be made in a run."""
     objective: Annotated[str, Named("objective")] | None = None
@@ -67,9 +70,11 @@ class Backbone:
     """With `to: encoder-decoder`: whether the decoder copies the encoder's layers or is random. XLM-R has no cross-attention, so that is
     always random."""
     decoder_layers: Positive | None = None
-    """With `to: encoder-decoder`: number of decoder layers; by default as many as in the encoder."""
+    """With `to: encoder-decoder`: number of decoder layers; by default as many as in the encoder. With `fairseq`: how many of the
+    checkpoint's decoder layers are kept; by default all."""
     decoder_from: Literal["first", "last"] = "last"
-    """With `to: encoder-decoder` and a copied decoder: which of the encoder's layers are copied."""
+    """With `to: encoder-decoder` and a copied decoder: which of the encoder's layers are copied. With `fairseq`: which of the decoder's
+    layers are kept."""
     encoder_layers: Positive | None = None
     """With `to: encoder-decoder` and a random decoder: number of layers to keep in the encoder, from the first; by default all."""
     head: Literal["folded", "dropped"] = "folded"
@@ -86,6 +91,11 @@ class Backbone:
     only other backbone seeds show how much it matters."""
 
     @property
+    def published(self) -> bool:
+        """Whether it is a model that others have trained."""
+        return self.kind in ("hub", "fairseq")
+
+    @property
     def made_here(self) -> Small | None:
         """The model with random weights that it begins as, if it does. In a block of another kind, `small` may be left of what is below."""
         return self.small if self.kind == "small" else None
@@ -98,7 +108,7 @@ class Backbone:
     @property
     def lacks(self) -> str | None:
         """The key that its kind needs, if it is missing."""
-        keys = {"hub": ("model",), "arm": ("from_",), "converted": ("from_", "to")}.get(self.kind, (self.kind,))
+        keys = {"hub": ("model",), "fairseq": ("model",), "arm": ("from_",), "converted": ("from_", "to")}.get(self.kind, (self.kind,))
         return next((key.rstrip("_") for key in keys if not getattr(self, key)), None)
 
     @property
@@ -176,8 +186,9 @@ def main(
     elif settings.kind == "continued":
         details = continue_pretraining(settings, start, texts, job)
     else:
-        if settings.kind == "hub":
-            details = load_from_hub(settings, languages, output, (*task_text, *held_out), encoder_will_do, keep_head, templates, chat)
+        if settings.published:
+            load = load_from_hub if settings.kind == "hub" else load_from_fairseq
+            details = load(settings, languages, output, (*task_text, *held_out), encoder_will_do, keep_head, templates, chat)
         elif settings.kind == "arm":
             details = take_arm(start, output, task_text, held_out, settings.with_head)
         else:
@@ -273,12 +284,14 @@ def load_from_hub(
     keep_head: bool = False,
     templates: tuple[str, ...] = (),
     chat: bool = False,
+    *,
+    converted: Path | None = None,
 ) -> dict:
     """Load a model from hub or folder and save it in place; raises `InputError` with the way out.
 
     `text` is all that the experiments read and write, `templates` how they ask a decoder, and `chat` whether some do so in its own chat
-    template, for trimming. Returns what ``backbone.json`` says of the model, with the commit that the hub's `revision` stands for, or the
-    checksums of a folder's files.
+    template, for trimming. A model of another format is read in its `converted` folder. Returns what ``backbone.json`` says of the model,
+    with the commit that the hub's `revision` stands for, or the checksums of a folder's files.
     """
     from transformers import AutoModel
 
@@ -291,7 +304,7 @@ def load_from_hub(
 
     if not settings.model:
         raise InputError("backbone of kind hub needs `model`: a Hugging Face id or a folder")
-    local, revision = located(settings.model, settings.revision)
+    local, revision = (str(converted), None) if converted else located(settings.model, settings.revision)
     with trusting(settings.trust_remote_code):
         family = family_of(local)
     if left := code_left_out(local):
@@ -339,6 +352,21 @@ def load_from_hub(
         **({"licence": licence} if (licence := licence_of(Path(local))) else {}),
         **({"text_part": True} if of_text_part(local) else {}),
     }
+
+
+def load_from_fairseq(settings: Backbone, languages: tuple[str, ...], output: Path, *loaded_for: Any) -> dict:
+    """Convert a checkpoint of fairseq and load that as `load_from_hub` does; returns what ``backbone.json`` says of it."""
+    from workflow_scripts.models.fairseq import convert
+    from workflow_scripts.models.fairseq_files import files_of
+
+    if not settings.model:
+        raise InputError("backbone of kind fairseq needs `model`: the folder of model.pt, dict.txt and a SentencePiece model")
+    output.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".fairseq-", dir=output.parent) as folder:
+        converted = Path(folder) / "model"
+        details = convert(Path(settings.model), converted, settings.decoder_layers, settings.decoder_from)
+        loaded = load_from_hub(settings, languages, output, *loaded_for, converted=converted)
+    return {**loaded, "checksums": checksums(files_of(Path(settings.model))), "fairseq": details}
 
 
 def take_arm(start: Path | None, output: Path, trained_on: tuple[Path, ...], held_out: tuple[Path, ...], with_head: bool = False) -> dict:
