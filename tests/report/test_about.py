@@ -66,6 +66,7 @@ def test_words_are_explained_by_the_glossary():
     assert found["arm"].startswith("A way to train: a list of phases") and {"backbone", "phase", "noise"} <= found.keys() <= {
         *about.EXPLAINED
     }
+    assert {"pretext", "control", "seed", "bootstrap", "chrf", "holm"} <= found.keys() == {*about.EXPLAINED}
     assert not any(re.search(r"[*`]|\]\(", meaning) for meaning in found.values())
 
 

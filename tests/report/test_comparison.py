@@ -23,6 +23,8 @@ def test_a_lower_error_rate_is_better_and_a_test_the_other_way_round_is_turned(t
     (compared,) = headline(study, rows, [tested], ["pages"], ["TER"])
     assert compared["answers"] == [
         {
+            "metric": "TER",
+            "leading": True,
             "claim": "Better on these sentences, by 2.00 TER (lower is better); another training may differ",
             "numbers": "csr has 58.00, finetune 60.00, a difference of −2.00 (95 % interval −3.50 to −1.00, p = 0.010).",
         }

@@ -58,3 +58,23 @@ def test_a_histogram_counts_every_value_and_tells_signs_apart():
     assert sum(count for _, high, count in ranges if high <= 0) == 2
     svg = drawing.histogram("t", [-3.0, 7.9], "x")
     assert "var(--c2)" in svg and "var(--c1)" in svg and "no numbers" in drawing.histogram("t", [], "x")
+
+
+def test_a_forest_has_words_above_each_interval_and_says_which_side_is_which():
+    row = {
+        "name": "csr − <b>",
+        "words": "+1.00 (+0.50 to +1.50), better",
+        "colour": 1,
+        "value": 1.0,
+        "low": 0.5,
+        "high": 1.5,
+        "values": [0.9],
+    }
+    sides = ("the first is worse", "the first is better")
+    svg = drawing.forest("t", [row], "difference, BLEU", sides)
+    assert "<tspan>csr − &lt;b&gt;:</tspan> +1.00 (+0.50 to +1.50), better" in svg and svg.count("<circle") == 2
+    assert "the first is better" in svg and "the first is worse" not in svg  # there is no room on the left of zero
+    svg = drawing.forest("t", [row, {**row, "low": -2.0, "value": 0.0}], "difference, BLEU", sides)
+    assert "the first is better" in svg and "the first is worse" in svg
+    long = drawing.forest("t", [{**row, "name": "n" * 200}], "x", sides)
+    assert float(re.search(r'width="([\d.]+)"', long)[1]) > 200 * 8

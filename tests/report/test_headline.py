@@ -1,11 +1,12 @@
 """The report's first box: does it help, by how much, and how sure is that."""
 
+import json
 from dataclasses import replace
 
 import pytest
 from invented import BLEU, configuration, plain, report, results, study_of
 
-from workflow_scripts.report.headline import answer, comparisons, headline, where
+from workflow_scripts.report.headline import answer, comparisons, headline, paired_differences, where
 from workflow_scripts.report.study import paired
 
 
@@ -159,3 +160,34 @@ def test_a_loss_is_called_a_loss(tmp_path):
     root = results(tmp_path / "results", bleu=lambda arm, seed: 18.0 if arm == "csr" else 20.0)
     html, _ = report(root, tmp_path)
     assert "finetune is better on these sentences, by 2.00 BLEU" in plain(html) and "18.00 ‡ worse" in html
+
+
+def test_the_chart_of_paired_differences_has_intervals_and_words_and_replaces_that_of_single_arms(page):
+    html = page[0]
+    chart = html[html.index('aria-label="Paired differences in BLEU on pages"') :].partition("</svg>")[0]
+    for arm, numbers in (("finetune", "+1.25 (+0.75 to +1.75)"), ("mask", "+0.75 (+0.25 to +1.25)"), ("random", "+0.50 (0.00 to +1.00)")):
+        assert f"<tspan>csr − {arm}:</tspan> {numbers}, better on these sentences" in chart
+    assert "the first is better" in chart and "BLEU on pages by arm" not in html
+    box = html[html.index('class="headline"') : html.index("</section>")]
+    # of three comparisons by two metrics, one sentence each is in view
+    assert box.count("<summary>By chrF</summary>") == 3 and box.count("<li>") == box.count("<p><strong>") == 3
+
+
+def test_without_paired_intervals_the_chart_of_single_arms_stands(tmp_path):
+    root = results(tmp_path / "results")
+    path = root / "runs/demo/significance/pages.json"
+    tests = json.loads(path.read_text(encoding="utf-8"))
+    path.write_text(json.dumps(tests | {"pairs": [row | {"low": None, "high": None} for row in tests["pairs"]]}), encoding="utf-8")
+    html, _ = report(root, tmp_path)
+    assert "Paired differences" not in html and "BLEU on pages by arm" in html
+
+
+def test_where_lower_is_better_the_sides_of_the_chart_change(tmp_path):
+    study = study_of(tmp_path, configuration(arms=("finetune", "csr")))
+    rows = [
+        {"testset": "pages", "metric": "TER", "seed": 1, "arm": arm, "value": value} for arm, value in (("finetune", 60.0), ("csr", 55.0))
+    ]
+    tested = [{"testset": "pages", "metric": "TER", "arm": "csr", "other": "finetune", "low": -6.0, "high": -4.0, "p": 0.001}]
+    (chart,) = paired_differences(study, rows, tested, ["pages"], "TER")
+    assert chart["sides"] == ("the first is better", "the first is worse")
+    assert chart["rows"][0]["words"] == "−5.00 (−6.00 to −4.00), better on these sentences" and chart["rows"][0]["colour"] == 1

@@ -128,8 +128,8 @@ def test_the_page_has_every_part(tmp_path, seeds):
     results(tmp_path / "results", seeds)
     page = made(tmp_path, configuration(seeds))
     assert "could not be made" not in page and "<no>" not in page
-    # three test sets with their average, three curves, and the differences by test set of two comparisons
-    assert page.count('<svg viewBox="') == 3 + 3 + 2
+    # three curves, paired differences on average, and those by test set of two comparisons
+    assert page.count('<svg viewBox="') == 3 + 1 + 2
     text = unescape(page)
     assert "restoring the same words switched by a scrambled lexicon" in text and "given, en-de" in text and "haus, heim" in text
     assert "among the 400 most frequent ones of the test text in English" in text
@@ -215,15 +215,15 @@ def test_what_the_most_frequent_label_beats_is_said_first(tmp_path):
     )
     assert "guess" not in first and "chance" not in first
     assert "always answering with the most frequent label gets 55.00 %" in first
-    helps, words = ([tuple(answer.values()) for answer in compared["answers"]] for compared in found["headline"])
+    helps, words = ([(answer["claim"], answer["numbers"]) for answer in compared["answers"]] for compared in found["headline"])
     interval = "a difference of +13.50 (95 % interval +8.50 to +18.50, p = 0.008)."
     assert helps == [
         (
             "On average over 2 test sets (de, en): Better on these sentences, by 13.50 points of accuracy; another training may differ",
             f"csr has 74.50, plain 61.00, {interval}",
         ),
-        ("csr by test set: better in 1, not shown in 1", "better: German (+25.00); not shown: English (+2.00)."),
     ]
+    assert found["headline"][0]["counts"] == "csr by test set: better in 1, not shown in 1"
     assert words[0][1].startswith("csr has 74.50, random 62.50, a difference of +12.00")
 
 
@@ -351,9 +351,12 @@ def test_an_average_does_not_hide_what_is_worse_on_a_test_set():
     each = differences_by_testset(rows, over_seeds, "switch", "plain", "accuracy", called)
     # French: the test is sure, Student's interval of the three seeds is not
     assert [(row["name"], row["shown"]) for row in each] == [("Chinese", "better"), ("French", "not shown"), ("German", "worse")]
-    said = counted(each, "accuracy", "switch")
-    assert said["claim"] == "switch by test set: better in 1, worse in 1, not shown in 1"
-    assert said["numbers"] == "better: Chinese (+23.00); worse: German (−4.90); not shown: French (+0.67)."
+    assert [row["words"] for row in each] == [
+        "+23.00 (+20.00 to +26.00), better",
+        "+0.67 (+0.10 to +2.00), not shown by the seeds alone",
+        "−4.90 (−5.20 to −4.70), worse",
+    ]
+    assert counted(each, "switch") == "switch by test set: better in 1, worse in 1, not shown in 1"
 
 
 def test_many_test_sets_are_rows(tmp_path):
@@ -373,4 +376,6 @@ def test_many_test_sets_are_rows(tmp_path):
     page = made(tmp_path, config)
     table = page[page.index('id="table-scores-labels"') :].partition("</table>")[0]
     assert re.findall(r'<tr><th scope="row">([^<]*)<', table) == ["German", "English", "Danish", "Dutch", "Swedish", "average"]
-    assert "A chart for each test set" in page and "could not be made" not in page
+    assert "could not be made" not in page
+    # differences by test set are drawn, and no intervals of single arms beside them
+    assert 'aria-label="Differences by test set"' in page and "A chart for each test set" not in page

@@ -236,6 +236,7 @@ def test_paper_shows_all(page):
     assert page.evaluate(STICKING_OUT) == []
     # but for what a reader of paper has no use for: a page of JSON
     assert not page.locator("nav").first.is_visible() and not page.locator(".configuration pre").is_visible()
+    assert not page.locator(".tools").evaluate_all("all => all.some(each => each.checkVisibility())")
     assert page.locator("#provenance").is_visible() and page.locator("table").last.is_visible()
     # browsers leave backgrounds out unless told otherwise
     assert page.locator("mark").first.evaluate("mark => getComputedStyle(mark).printColorAdjust") == "exact"
@@ -313,6 +314,34 @@ def test_tables_are_saved_as_csv_and_latex_and_figures_as_svg(page):
     html5lib.parse(saved["SVG"])
 
 
+def test_words_are_explained_by_mouse_keyboard_and_finger(page):
+    box = page.locator("#meaning")
+    term = page.locator(".headline dfn", has_text="baseline").first
+    term.hover()
+    assert box.inner_text().startswith("The first arm of a run") and term.get_attribute("aria-description") == box.inner_text()
+    page.mouse.move(1, 1)
+    box.wait_for(state="hidden")
+    tab_to(page, "dfn")
+    assert box.is_visible()
+    page.keyboard.press("Escape")
+    assert not box.is_visible()
+    # heads of tables sort with the same button
+    head = page.locator("thead th button.explained", has_text="chrF").first
+    head.focus()
+    assert "short sequences of characters" in box.inner_text()
+    page.set_viewport_size({"width": 390, "height": 800})
+    page.locator("dfn:visible").last.click()
+    assert box.is_visible() and page.evaluate(STICKING_OUT) == []
+    edges = box.evaluate("each => [each.getBoundingClientRect().left, innerWidth - each.getBoundingClientRect().right]")
+    assert min(edges) >= 0
+    page.mouse.click(2, 2)
+    assert not box.is_visible()
+    # one each in a part of the page, none in texts of corpora, commands or links
+    first = page.locator(".headline").first.locator("dfn:not(details dfn)").all_text_contents()
+    assert len({word.lower().rstrip("s") for word in first}) == len(first) >= 3
+    assert page.locator("a dfn, code dfn, pre dfn, svg dfn, tbody dfn, button dfn, [lang]:not(html) dfn").count() == 0
+
+
 def test_commands_are_copied_by_a_button(page):
     page.evaluate("navigator.clipboard.writeText = async text => { window.copied = text; }")
     button = page.locator(".about .command + .tools button")
@@ -376,7 +405,7 @@ def test_the_page_of_a_classification(browser, tmp_path):
         page.emulate_media(color_scheme=scheme)
         assert [(ratio, text) for ratio, text in page.evaluate(CONTRASTS) if ratio < 4.5] == []
     charts = page.evaluate(CHARTS)
-    assert len(charts) == 16 and all(chart["label"] == chart["title"] and 0 < chart["points"] <= chart["numbers"] for chart in charts)
+    assert len(charts) == 12 and all(chart["label"] == chart["title"] and 0 < chart["points"] <= chart["numbers"] for chart in charts)
     for column in page.evaluate(SORTED):
         assert all(look["whole"] for look in column["looks"])
     html5lib.HTMLParser(strict=True).parse(page.content())

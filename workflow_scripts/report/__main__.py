@@ -191,7 +191,7 @@ def templates(settings: Config) -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    for draw in (drawing.line_chart, drawing.dot_chart, drawing.histogram, drawing.scatter, drawing.heat_map):
+    for draw in (drawing.line_chart, drawing.dot_chart, drawing.forest, drawing.histogram, drawing.scatter, drawing.heat_map):
         made.globals[draw.__name__] = functools.partial(lambda draw, *data, **size: Markup(draw(*data, **size)), draw)
     config = json.dumps(asdict(settings), indent=1, ensure_ascii=False)
     made.globals |= {

@@ -89,8 +89,11 @@ def words_of(command: str) -> list[str]:
     return words
 
 
-EXPLAINED = ("arm", "backbone", "baseline", "coverage", "lexicon", "look", "noise", "phase", "shortfall", "updates")
-"""Words in the heads of tables that a reader may not know."""
+EXPLAINED = (
+    *("arm", "backbone", "baseline", "bootstrap", "chrf", "control", "coverage", "dose", "holm", "lexicon"),
+    *("look", "noise", "phase", "pretext", "seed", "shortfall", "updates"),
+)
+"""Words of the pages that a reader may not know."""
 
 
 def meanings() -> dict[str, str]:

@@ -42,7 +42,7 @@ def scores(study: Study) -> dict[str, Any]:
         "unread": unread_sources(study),
         "by_generate": by_generate(study),
         "headline": headline(study, rows, over_seeds, study.testsets, headline_metrics(study, rows)),
-        "differences": paired_differences(study, rows, over_seeds, study.testsets[0], study.leading),
+        "differences": paired_differences(study, rows, over_seeds, study.testsets, study.leading),
         "untrained": False,
         "tables": {testset: table(study, [r for r in rows if r["testset"] == testset]) for testset in study.tested},
         "trivial": found,

@@ -137,6 +137,39 @@ def dot_chart(title: str, rows: list[dict[str, Any]], x_label: str, *, line: tup
     return _svg(title, width, bottom + (66 if line else 46), parts)
 
 
+def forest(title: str, rows: list[dict[str, Any]], x_label: str, sides: tuple[str, str], *, width: float = 480) -> str:
+    """Differences with their intervals around a line at zero, each below its name and its words.
+
+    Each of `rows` has `name`, `words`, `colour`, `value`, `low`, `high`, and `values` (small dots, one per seed). `sides` says what lies
+    below zero, and above; a side with too little room says nothing. There must be a row.
+    """
+    xs = ticks(*(pick([0.0, *(v for r in rows for v in (r["low"], r["high"], r["value"], *r["values"]))]) for pick in (min, max)))
+    step, edge = 38, 14
+    # letters are larger where the window is narrow
+    width = max(width, 2 * edge + 8 * max(len(f"{r['name']}: {r['words']}") for r in rows))
+    bottom, at = step * len(rows) + 8, _scale(xs[0], xs[-1], edge + 8, width - edge - 8)
+    parts = [_text(at(x), bottom + 16, label(x, xs), "middle") for x in xs]
+    for index, row in enumerate(rows):
+        y = step * index + 26
+        parts += [_line(at(x), y - 7, at(x), y + 9, "grid") for x in xs]
+        parts.append(f'<line x1="{at(0):.1f}" y1="{y - 7}" x2="{at(0):.1f}" y2="{y + 9}" class="axis" stroke-width="1.5"/>')
+        said = f"<tspan>{escape(row['name'])}:</tspan> {escape(row['words'])}"
+        parts.append(f'<text x="{edge}" y="{y - 12}" text-anchor="start" class="tick">{said}</text>')
+        ends = f'x1="{at(row["low"]):.1f}" y1="{y}" x2="{at(row["high"]):.1f}" y2="{y}"'
+        parts.append(f'<line {ends} stroke="{_colour(row)}" stroke-width="2"/>')
+        parts += [f'<circle cx="{at(v):.1f}" cy="{y}" r="2.5" fill="{_colour(row)}" opacity=".6"/>' for v in row["values"]]
+        parts.append(f'<circle cx="{at(row["value"]):.1f}" cy="{y}" r="5" fill="{_colour(row)}"/>')
+    for words, way, anchor in ((sides[0], -1, "end"), (sides[1], 1, "start")):
+        room = at(0) - edge if way < 0 else width - edge - at(0)
+        if room >= 24 + 8 * len(words):
+            arrow = [(4, 0), (17, 0), (13, -3), (17, 0), (13, 3)]
+            path = " ".join(f"{at(0) + way * x:.1f},{bottom + 32 + y}" for x, y in arrow)
+            parts.append(f'<path d="M{path}" fill="none" class="axis"/>')
+            parts.append(_text(at(0) + way * 22, bottom + 36, words, anchor))
+    parts.append(_text(width / 2, bottom + 58, x_label, "middle"))
+    return _svg(title, width, bottom + 66, parts)
+
+
 def histogram(title: str, values: list[float], x_label: str, *, width: int = 540, height: float = 190) -> str:
     """How often values lie in ranges of one width, those below zero in another colour than those above."""
     if not values:

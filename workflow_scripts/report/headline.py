@@ -44,19 +44,18 @@ def headline(
     """Per comparison of two arms its `question` and `answers`: a sentence per test set and metric, in two parts, `claim` and `numbers`.
 
     `rows` has a row per test set, seed, arm and metric with its `value`; `over_seeds` a row per test set, metric and pair of arms with
-    `difference`, `low`, `high` and `p`. Empty with a single arm. Where the average is answered, and test sets are `called` something, there
-    are the differences of each, too: `testsets`, the rows of a chart, and a sentence that counts them.
+    `difference`, `low`, `high` and `p`. An answer by the first of the `metrics` is `leading`. Empty with a single arm. Where the average is
+    answered, and test sets are `called` something, there are the differences of each, too: `testsets`, the rows of a chart, and `counts`.
     """
     found = []
     for arm, other, kind in comparisons(study):
-        answers = [
-            (where(study, testset), answer(rows, over_seeds, arm, other, testset, metric))
-            for testset, metric in itertools.product(testsets, metrics)
-        ]
-        said = [{"claim": place + claim, "numbers": numbers} for place, (claim, numbers) in answers]
+        said = []
+        for testset, metric in itertools.product(testsets, metrics):
+            claim, numbers = answer(rows, over_seeds, arm, other, testset, metric)
+            said.append({"claim": where(study, testset) + claim, "numbers": numbers, "metric": metric, "leading": metric == metrics[0]})
         each = differences_by_testset(rows, over_seeds, arm, other, metrics[0], called) if called else []
-        said += [counted(each, metrics[0], arm)] if each else []
-        found.append({"question": question(study, arm, other, kind), "answers": said, "testsets": each})
+        about = {"arm": arm, "testsets": each, "counts": counted(each, arm) if each else ""}
+        found.append({"question": question(study, arm, other, kind), "answers": said, **about})
     return found
 
 
@@ -64,41 +63,52 @@ def differences_by_testset(rows: Rows, over_seeds: Rows, arm: str, other: str, m
     """A row for each test set that is `called` something, for a chart, with what is `shown`: the highest difference first."""
     found = []
     for testset, name in called.items():
-        tested, pairs = _tested(over_seeds, arm, other, testset, metric), paired(rows, arm, other, testset, metric)
-        if not pairs or tested is None or tested["low"] is None or tested["p"] is None:
-            continue
-        gap = summary([mine - theirs for mine, theirs in pairs])
-        row = {"name": name, "value": gap["mean"], "low": tested["low"], "high": tested["high"]}
-        by_chance = _within_chance(tested) or has_zero(gap["interval"]) or not gap["mean"]
-        shown = "not shown" if by_chance else "better" if (gap["mean"] > 0) == higher_is_better(metric) else "worse"
-        colour = {"better": 1, "worse": 2, "not shown": 0}[shown]
-        found.append({**row, "values": gap["values"] if gap["n"] > 1 else [], "shown": shown, "colour": colour})
+        row = _of_chart(rows, over_seeds, arm, other, testset, metric)
+        if row and row["p"] is not None:
+            found.append({"name": name, **row})
     return sorted(found, key=lambda row: -row["value"])
 
 
-def counted(each: Rows, metric: str, arm: str) -> dict[str, str]:
-    """A sentence on how many test sets an arm is better on, and worse, and on how many that is not shown; the largest differences first."""
-    named = {}
-    for shown in ("better", "worse", "not shown"):
-        group = sorted((row for row in each if row["shown"] == shown), key=lambda row: -abs(row["value"]))
-        named[shown] = [f"{row['name']} ({signed(row['value'], digits(metric))})" for row in group]
-    named = {shown: names for shown, names in named.items() if names}
-    counts = ", ".join(f"{shown} in {len(names)}" for shown, names in named.items())
-    listed = [f"{shown}: {', '.join(names)}" if len(named) > 1 else ", ".join(names) for shown, names in named.items()]
-    return {"claim": f"{arm} by test set: {counts}", "numbers": "; ".join(listed) + "."}
+def counted(each: Rows, arm: str) -> str:
+    """A sentence on how many test sets an arm is better on, and worse, and on how many that is not shown."""
+    counts = {shown: sum(row["shown"] == shown for row in each) for shown in ("better", "worse", "not shown")}
+    return f"{arm} by test set: {', '.join(f'{shown} in {count}' for shown, count in counts.items() if count)}"
 
 
-def paired_differences(study: Study, rows: Rows, over_seeds: Rows, testset: str, metric: str) -> Rows:
-    """A row for each comparison, for a chart of paired differences: name, difference in `metric`, interval and the difference by seed."""
+def paired_differences(study: Study, rows: Rows, over_seeds: Rows, testsets: list[str], metric: str) -> Rows:
+    """What charts of paired differences show, one for each test set: `testset`, where that is (`on`), and `rows`, one for each comparison.
+
+    Test sets without an interval have none. The differences are in `metric`, counted in `unit`; `sides` says what is below zero, and above.
+    """
+    sides = ("the first is worse", "the first is better")
+    about = {"metric": score_names().get(metric, metric), "unit": unit(metric), "sides": sides if higher_is_better(metric) else sides[::-1]}
     found = []
-    for arm, other, _ in comparisons(study):
-        tested = _tested(over_seeds, arm, other, testset, metric)
-        gaps = [mine - theirs for mine, theirs in paired(rows, arm, other, testset, metric)]
-        if not gaps or tested is None or tested["low"] is None:
-            continue
-        row = {"name": f"{arm} − {other}", "colour": list(study.arms).index(arm), "value": sum(gaps) / len(gaps)}
-        found.append({**row, "low": tested["low"], "high": tested["high"], "values": gaps if len(gaps) > 1 else []})
+    for testset in testsets:
+        compared = [(arm, other, _of_chart(rows, over_seeds, arm, other, testset, metric)) for arm, other, _ in comparisons(study)]
+        shown = [{"name": f"{arm} − {other}", **row} for arm, other, row in compared if row]
+        on = f"on {testset}" if testset in study.testsets else f"on average over {len(study.testsets)} test sets"
+        found += [{"testset": testset, "on": on, "rows": shown, **about}] if shown else []
     return found
+
+
+def _of_chart(rows: Rows, over_seeds: Rows, arm: str, other: str, testset: str, metric: str) -> dict[str, Any] | None:
+    """A row of a chart: a difference with its interval, `words` and what is `shown`. None where it was not tested, or has no interval."""
+    tested, pairs = _tested(over_seeds, arm, other, testset, metric), paired(rows, arm, other, testset, metric)
+    if not pairs or tested is None or tested["low"] is None:
+        return None
+    gap, places = summary([mine - theirs for mine, theirs in pairs]), digits(metric)
+    verdict = judged(gap, tested, metric, made_again(rows, arm, other))
+    shown = next((each for each in ("better", "worse") if verdict.startswith(each)), "not shown")
+    words = f"{signed(gap['mean'], places)} ({signed(tested['low'], places)} to {signed(tested['high'], places)}), {verdict}"
+    row = {"value": gap["mean"], "low": tested["low"], "high": tested["high"], "values": gap["values"] if gap["n"] > 1 else []}
+    return {
+        **row,
+        "p": tested["p"],
+        "words": words,
+        "verdict": verdict,
+        "shown": shown,
+        "colour": {"better": 1, "worse": 2, "not shown": 0}[shown],
+    }
 
 
 def ordered(study: Study, over_seeds: Rows) -> Rows:
@@ -232,25 +242,46 @@ def answer(rows: Rows, over_seeds: Rows, arm: str, other: str, testset: str, met
     once = {row["arm"] for row in rows if row.get("once")}
     mine, theirs = (side[:1] if name in once else side for side, name in ((mine, arm), (theirs, other)))
     both = f"{arm} has {spread(mine, digits(metric))}, {other} {spread(theirs, digits(metric))}"
-    if not any(gap["values"]):
+    tested, again = _tested(over_seeds, arm, other, testset, metric), made_again(rows, arm, other)
+    verdict = judged(gap, tested, metric, again)
+    if verdict == "no difference":
         return f"No difference in {called}", f"{both}."
-    tested = _tested(over_seeds, arm, other, testset, metric)
     numbers = f"{both}, a difference of {signed(gap['mean'], digits(metric))} ({', '.join(_uncertainty(gap, tested, metric))})"
-    if tested is None or tested["p"] is None:
-        return f"Not tested in {called}", f"{numbers}."
-    if _within_chance(tested):
-        return f"Not shown in {called}", f"{numbers}. Chance could make such a difference."
-    if has_zero(gap["interval"]):
-        low, high = (signed(limit, digits(metric)) for limit in gap["interval"])
-        return f"Not shown in {called}", f"{numbers}. By the {gap['n']} seeds alone, Student's interval is {low} to {high}."
-    better = gap["mean"] > 0 if higher_is_better(metric) else gap["mean"] < 0
     by = f"by {abs(gap['mean']):.{digits(metric)}f} {unit(metric)}"
+    match verdict:
+        case "not tested":
+            return f"Not tested in {called}", f"{numbers}."
+        case "not shown":
+            return f"Not shown in {called}", f"{numbers}. Chance could make such a difference."
+        case "not shown by the seeds alone":
+            low, high = (signed(limit, digits(metric)) for limit in gap["interval"])
+            return f"Not shown in {called}", f"{numbers}. By the {gap['n']} seeds alone, Student's interval is {low} to {high}."
+        case "better" | "worse":
+            return f"{'Yes' if verdict == 'better' else f'No, {other} is better'}, {by}", f"{numbers}."
+    who = "Better" if verdict.startswith("better") else f"{other} is better"
+    return f"{who} on these sentences, {by}; another {again} may differ", f"{numbers}."
+
+
+def judged(gap: dict[str, Any], tested: dict[str, Any] | None, metric: str, again: str) -> str:
+    """What is known of a difference, in words; `again` is what could be made again, and come out in another way."""
+    if not any(gap["values"]):
+        return "no difference"
+    if tested is None or tested["p"] is None:
+        return "not tested"
+    if _within_chance(tested):
+        return "not shown"
+    if has_zero(gap["interval"]):
+        return "not shown by the seeds alone"
+    better = gap["mean"] > 0 if higher_is_better(metric) else gap["mean"] < 0
+    # with one seed sentences were resampled, trainings were not
+    return f"{'better' if better else 'worse'}{' on these sentences' if gap['n'] == 1 and again else ''}"
+
+
+def made_again(rows: Rows, arm: str, other: str) -> str:
+    """What of two arms could be made again and come out in another way: their training, or the pretraining of models as they are."""
+    once = {row["arm"] for row in rows if row.get("once")}
     pretrained = {row["arm"] for row in rows if row.get("pretrained_here")}
-    again = "training" if not {arm, other} <= once else "pretraining" if {arm, other} & pretrained else ""
-    if gap["n"] == 1 and again:
-        # sentences were resampled, trainings were not
-        return f"{'Better' if better else f'{other} is better'} on these sentences, {by}; another {again} may differ", f"{numbers}."
-    return f"{'Yes' if better else f'No, {other} is better'}, {by}", f"{numbers}."
+    return "training" if not {arm, other} <= once else "pretraining" if {arm, other} & pretrained else ""
 
 
 def _within_chance(tested: dict[str, Any]) -> bool:

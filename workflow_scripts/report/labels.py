@@ -13,7 +13,7 @@ from workflow_scripts.report import tables
 from workflow_scripts.report.comparison import Rows, contrast, correct, grouped, interval_and_p, markers, with_ties
 from workflow_scripts.report.curves import curve, loss_points
 from workflow_scripts.report.exhibits import FREQUENT
-from workflow_scripts.report.headline import headline
+from workflow_scripts.report.headline import headline, paired_differences
 from workflow_scripts.report.measures import measure, metrics_beside, seeds_scored
 from workflow_scripts.report.study import Study, evenly, spread, summary
 from workflow_scripts.tasks.head_task import HeadTask
@@ -114,7 +114,7 @@ def scores(study: Study) -> dict[str, Any]:
         "warnings": list(at_chance(study, rows)),
         "cut": cut_examples(study),
         "headline": headline(study, rows, over_seeds, answered, [metric], called(study) if answered == [AVERAGE] else None),
-        "differences": [],
+        "differences": paired_differences(study, rows, over_seeds, answered, metric),
         "measure": measure(study),
         "untrained": all(row["once"] for row in rows),
         "table": table(study, rows),

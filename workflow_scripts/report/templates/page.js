@@ -1,10 +1,3 @@
-// what a stranger may not know is explained where the mouse rests, or the keyboard
-const MEANINGS = {{ meanings|tojson }};
-for (const head of document.querySelectorAll("thead th")) {
-  const word = head.textContent.trim().toLowerCase(), meaning = MEANINGS[word];
-  if (meaning) { head.title = meaning; head.classList.add("explained"); }
-}
-
 // links to headings and figures
 document.querySelectorAll("figure").forEach((figure, place) => { figure.id ||= `figure-${place + 1}`; });
 for (const head of document.querySelectorAll("main h2[id], main h3")) {
