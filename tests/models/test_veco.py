@@ -14,6 +14,8 @@ from transformers import (
     AutoTokenizer,
     BertConfig,
     BertForMaskedLM,
+    RobertaConfig,
+    RobertaForMaskedLM,
     XLMRobertaConfig,
     XLMRobertaForMaskedLM,
     XLMRobertaModel,
@@ -74,6 +76,29 @@ def test_a_bert_with_the_pieces_of_an_xlmr_becomes_one(made, batch, tmp_path):
     drawn = load_stack(tmp_path / "bert", cross=False, from_scratch=True).state_dict()
     assert {name: weight.shape for name, weight in drawn.items()} == {name: weight.shape for name, weight in stack.state_dict().items()}
     assert not torch.allclose(drawn[WORDS], stack.state_dict()[WORDS])
+
+
+@torch.no_grad()
+def test_a_roberta_becomes_an_xlmr_that_computes_the_same(made, batch, tmp_path):
+    tokenizer, (x, seen, *_) = load_tokenizer(made[0]), batch
+    torch.manual_seed(7)
+    size = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64, "max_position_embeddings": 42}
+    settings = RobertaConfig(vocab_size=len(tokenizer), type_vocab_size=1, layer_norm_eps=1e-5, **size)
+    roberta = RobertaForMaskedLM(settings).eval()
+    for weight in roberta.parameters():
+        weight += 0.05 * torch.randn_like(weight)
+    save_model(roberta, tokenizer, tmp_path / "roberta")
+    wanted = roberta(input_ids=x, attention_mask=seen.long(), output_hidden_states=True)
+    stack = load_stack(tmp_path / "roberta", cross=True).eval()
+    assert torch.allclose(encode(stack, x, seen)[seen], wanted.hidden_states[-1][seen], atol=1e-5)
+    convert(tmp_path / "roberta", tmp_path / "encoder", "encoder")
+    encoder = XLMRobertaForMaskedLM.from_pretrained(tmp_path / "encoder").eval()
+    assert torch.allclose(encoder(input_ids=x, attention_mask=seen.long()).logits[seen], wanted.logits[seen], atol=1e-5)
+    assert encoder.config.model_type == "xlm-roberta"
+    assert convert(tmp_path / "roberta", tmp_path / "bart", "encoder-decoder")["decoder_layers"] == 2
+    reads = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "bart").eval().get_encoder()
+    states = reads(input_ids=x, attention_mask=seen.long()).last_hidden_state
+    assert torch.allclose(states[seen], wanted.hidden_states[-1][seen], atol=1e-5)
 
 
 @pytest.mark.parametrize("cross", [True, False])

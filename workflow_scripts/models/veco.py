@@ -58,8 +58,9 @@ def load_stack(
 ) -> Any:
     """The stack in `folder`, a VECO or an XLM-R, in float32; with `cross`, of an XLM-R the cross-attention is drawn from `seed`.
 
-    A BERT that has XLM-R's pieces, as multilingual E5 has, becomes the XLM-R that computes the same. Without `cross` it is
-    a plain XLM-R. With `from_scratch` all weights are drawn from `seed`. `settings` are further ones of `read_weights`.
+    A BERT that has XLM-R's pieces, as multilingual E5 has, becomes the XLM-R that computes the same. So does a RoBERTa, whose weights have
+    the same names. Without `cross` it is a plain XLM-R. With `from_scratch` all weights are drawn from `seed`. `settings` are further ones
+    of `read_weights`.
 
     Raises `InputError` for another family, and for weights that do not fit the configuration.
     """
@@ -68,11 +69,13 @@ def load_stack(
     family = family_of(folder)
     if not makes_stack(family):
         raise InputError(
-            f"{folder}: is a model of the family {family.label}; VECO's stack is made of an XLM-R, or of a BERT that has XLM-R's pieces; "
-            "start from one (xlm-roberta-large)"
+            f"{folder}: is a model of the family {family.label}; VECO's stack is made of an XLM-R, a RoBERTa, or a BERT that has XLM-R's "
+            "pieces; start from one (xlm-roberta-large)"
         )
     is_bert = family.name == "mbert"
-    config = as_xlmr(AutoConfig.from_pretrained(folder)) if is_bert else XLMRobertaConfig.from_pretrained(folder)
+    own = AutoConfig.from_pretrained(folder)
+    # a RoBERTa is an XLM-R in all but its name
+    config = as_xlmr(own) if is_bert else XLMRobertaConfig.from_dict({**own.to_dict(), "model_type": "xlm-roberta"})
     config.update({"hidden_dropout_prob": dropout, "attention_probs_dropout_prob": attention_dropout, "use_cache": False})
     config.update({"is_decoder": cross, "add_cross_attention": cross})
     config.dtype = torch.float32  # a folder in half precision says so
@@ -101,8 +104,8 @@ def load_stack(
 
 
 def makes_stack(family: Family) -> bool:
-    """Whether a stack is made of models of this family, if their pieces are XLM-R's (`conversion.check_layout`)."""
-    return family.name in ("xlmr", "mbert")
+    """Whether a stack is made of models of this family, if their special pieces have XLM-R's ids (`conversion.check_layout`)."""
+    return family.name in ("xlmr", "mbert") or family.model_type == "roberta"
 
 
 def as_xlmr(bert: Any) -> Any:

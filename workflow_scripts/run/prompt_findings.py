@@ -50,7 +50,7 @@ def asked_models(plans: Plans) -> Iterator[Finding]:
 def _unconvertible(family: Family, folder: Path) -> str:
     """Why a model cannot be written in another form; empty if it can."""
     if not makes_stack(family):
-        others = "an XLM-R, or a VECO made of one, can be converted, and a BERT that has XLM-R's pieces"
+        others = "an XLM-R, a RoBERTa, or a VECO made of one, can be converted, and a BERT that has XLM-R's pieces"
         return f"{folder} is a model of the family {family.label}; {others}"
     try:
         check_layout(folder, codec_in(folder).tokenizer, SimpleNamespace(**config_of(folder)))
