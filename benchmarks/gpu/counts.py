@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-WAITS = ("_local_scalar_dense", "nonzero", "masked_select", "unique", "is_nonzero", "equal")
-"""Operations whose result, or its size, the processor must know; so is an index of truth values."""
+WAITS = ("_local_scalar_dense", "nonzero", "masked_select", "unique", "unique_consecutive", "_unique2", "is_nonzero", "equal", "_ctc_loss")
+"""Operations whose result, or its size, the processor must know; so is an index of truth values. PyTorch's CTC asks for both lengths."""
 
 
 class Counted(TorchDispatchMode):

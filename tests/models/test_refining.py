@@ -51,7 +51,7 @@ def test_the_released_noise_takes_blanks_random_pieces_and_pieces_of_the_row():
 def test_mask_predict_learns_from_one_to_all_pieces_of_a_row():
     torch.manual_seed(0)
     lengths = torch.tensor([3, 1, 0]).repeat(200)
-    hidden = positions_to_guess(lengths)
+    hidden = positions_to_guess(lengths, 3)
     counts = hidden.sum(1)
     assert {*counts[0::3].tolist()} == {1, 2, 3} and {*counts[1::3].tolist()} == {1} and not counts[2::3].any()
     assert not (hidden & ~own_positions(lengths, hidden.shape[1])).any()
@@ -126,7 +126,7 @@ def test_mask_predict_smooths_its_labels_in_training_alone(folder, alignment, mo
     assert found[0.5, False] == found[0.0, False] == pytest.approx(found[0.0, True], rel=1e-6)
     model = generator(folder, alignment="mask_predict", denoising=False).train()
     torch.manual_seed(2)
-    hidden = positions_to_guess(torch.tensor([4]))
+    hidden = positions_to_guess(torch.tensor([4]), 4)
     states = model.align(model.encode(source, torch.ones(1, 6)), torch.where(hidden, model.mask, targets), torch.ones(1, 4))[hidden]
     weight, bias = model.output_layer()
     costs = torch.nn.functional.cross_entropy(states @ weight.T + bias, targets[hidden], label_smoothing=0.5)

@@ -84,12 +84,18 @@ def align_by_ctc(model: Generator, guide: Guide, source: torch.Tensor, targets: 
 def align_by_mask_predict(model: Generator, guide: Guide, targets: torch.Tensor, random: torch.Generator | None) -> AlignmentStage:
     """Targets of which some pieces are guessed, those that `random` draws, and guesses of their lengths."""
     lengths = (targets >= 0).sum(dim=1)
-    hidden = positions_to_guess(lengths, random)
+    hidden = positions_to_guess(lengths, targets.shape[1], random)
     ids = torch.where(hidden, model.mask, targets.clamp_min(0))
-    states = model.align(guide, ids, own_positions(lengths.clamp_min(1), targets.shape[1]))[hidden]
+    # how many are hidden is drawn, so on a GPU the processor waits here, once
+    places = hidden.flatten().nonzero()[:, 0]
+
+    def at_places(values: torch.Tensor) -> torch.Tensor:
+        return values.flatten(0, 1).index_select(0, places)
+
+    states = at_places(model.align(guide, ids, own_positions(lengths.clamp_min(1), targets.shape[1])))
     smoothing = model.settings.label_smoothing if model.training else 0.0
-    costs = piece_losses(states, *model.output_layer(), targets[hidden], smoothing)
-    share = (lengths / hidden.sum(dim=1).clamp_min(1))[:, None].expand_as(hidden)[hidden]
+    costs = piece_losses(states, *model.output_layer(), at_places(targets), smoothing)
+    share = at_places((lengths / hidden.sum(dim=1).clamp_min(1))[:, None].expand_as(hidden))
     guessed = torch.where(lengths > 0, length_class(model, lengths), -100)
     length = F.cross_entropy(length_scores(model, guide).float(), guessed, ignore_index=-100, reduction="sum")
     found = {"alignment": (costs * share).sum(), "length": length}
@@ -115,10 +121,13 @@ def own_positions(lengths: torch.Tensor, width: int | None = None) -> torch.Tens
     return torch.arange(width or int(lengths.max()), device=lengths.device)[None] < lengths[:, None]
 
 
-def positions_to_guess(lengths: torch.Tensor, random: torch.Generator | None = None) -> torch.Tensor:
-    """Positions to be guessed, as mask-predict chooses them in training: from one to all of a row, each number being as likely."""
+def positions_to_guess(lengths: torch.Tensor, width: int, random: torch.Generator | None = None) -> torch.Tensor:
+    """Positions (rows × `width`) to be guessed, as mask-predict chooses them in training.
+
+    They are from one to all of a row, and each number is as likely.
+    """
     counts = (torch.rand(len(lengths), device=lengths.device, generator=random) * lengths).floor() + 1
-    own = own_positions(lengths.clamp_min(1))
+    own = own_positions(lengths.clamp_min(1), width)
     order = torch.rand(own.shape, device=lengths.device, generator=random).masked_fill(~own, 2.0).argsort(dim=1).argsort(dim=1)
     return own & (order < counts[:, None]) & (lengths > 0)[:, None]
 

@@ -162,14 +162,20 @@ def with_choice(settings: Any, choice: Path | None) -> Any:
 def train_head(job: Job, chosen: HeadSettings, prepared: Prepared, folder: Path) -> list[dict]:
     """Train a network on its batches, and return the history; checkpoints are in `folder`. Raises as `training.trainer.fit` does."""
     from workflow_scripts.training.callbacks import Progress, Watch
+    from workflow_scripts.training.masks import known_masks, with_padding_told
     from workflow_scripts.training.trainer import fit
 
     batches, each = prepared.batches, len(prepared.batches.epoch_sizes)
     training = phase_settings(chosen, batches.epochs * each, each)
     progress = Progress(sum(batches.epoch_sizes) / each, "examples")
     watch = Watch(folder, training, Deadline(job.minutes), by=_judge(chosen))
-    accumulated, collate = batches.parts // processes(), prepared.reader.collate
-    return fit(prepared.network, batches, accumulated, collate, prepared.loss, prepared.look, watch, progress, job.seed)
+    accumulated, network = batches.parts // processes(), prepared.network
+
+    def to_batch(rows: list[Row]) -> dict[str, Any]:
+        return with_padding_told(prepared.reader.collate(rows))
+
+    with known_masks(network):
+        return fit(network, batches, accumulated, to_batch, prepared.loss, prepared.look, watch, progress, job.seed)
 
 
 def best_look(looks: list[dict], chosen: HeadSettings, score: str) -> dict[str, Any]:

@@ -2,15 +2,19 @@
 
 transformers asks each mask whether anything is masked, since attention without a mask is faster. On a GPU the processor waits for each
 answer until all that it has started is done, three times in an update of a model with a decoder. Where rows are made into a batch, the
-processor knows the answer. So a batch without padding comes without a mask here, and a mask that is there is taken to mask something.
+processor knows the answer. So a batch without padding comes without a mask here, and a mask that is there is taken to mask something. A
+head may need the mask itself: such a batch says whether it is `padded`. Decoders without a mask are asked whether positions begin anew
+in a row. They never do here: packed rows bring a mask of their own.
 """
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
+from transformers import masking_utils
 from transformers.masking_utils import ALL_MASK_ATTENTION_FUNCTIONS, bidirectional_mask_function, causal_mask_function, sdpa_mask
 
 from workflow_scripts.training.mixed_precision import with_forward
@@ -36,22 +40,42 @@ def without_questions(batch: dict[str, Tensor], select: bool, causal: bool = Fal
     return known
 
 
+def with_padding_told(batch: dict[str, Any]) -> dict[str, Any]:
+    """A batch that keeps its mask, with whether the mask hides anything (`padded`)."""
+    return {**batch, "padded": not bool(batch["attention_mask"].numpy().all())}
+
+
 @contextmanager
 def known_masks(network: Any) -> Iterator[None]:
-    """Context in which `network`, while it trains, makes its masks without questions. Rows are padded at their end, if at all."""
-    whole = network.forward
+    """Context in which `network`, while it trains, makes its masks without questions. Rows are padded at their end, if at all.
 
-    def forward(*inputs: Any, **named: Any) -> Any:
+    Of a batch that says whether it is `padded` the masks are those that transformers makes when it has asked.
+    """
+    whole, restarts = network.forward, masking_utils.find_packed_sequence_indices
+
+    def forward(*inputs: Any, padded: bool | None = None, **named: Any) -> Any:
         if not network.training:  # generation pads elsewhere, and goes on from what it has read
             return whole(*inputs, **named)
-        ALL_MASK_ATTENTION_FUNCTIONS[ATTENTION] = known_mask
+        ALL_MASK_ATTENTION_FUNCTIONS[ATTENTION] = known_mask if padded is None else partial(told_mask, padded)
+        masking_utils.find_packed_sequence_indices = _never_restart
         try:
             return whole(*inputs, **named)
         finally:
             del ALL_MASK_ATTENTION_FUNCTIONS[ATTENTION]
+            masking_utils.find_packed_sequence_indices = restarts
 
     with with_forward(network, forward):
         yield
+
+
+def _never_restart(positions: Tensor) -> None:
+    """Where positions begin anew in a row: nowhere."""
+
+
+def told_mask(padded: bool, **given: Any) -> Tensor | None:
+    """What transformers' `sdpa_mask` makes of a mask that hides something (`padded`), or of one that hides nothing."""
+    told: dict[str, Any] = {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False} if padded else {"attention_mask": None}
+    return sdpa_mask(**{**given, **told})
 
 
 def known_mask(**given: Any) -> Tensor | None:
