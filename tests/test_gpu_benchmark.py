@@ -3,8 +3,12 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+import time
+from collections import Counter
+from contextlib import suppress
 from importlib import metadata
 from pathlib import Path
 
@@ -13,9 +17,10 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.gpu import __main__ as gpu
+from benchmarks.gpu import running, shared
 from benchmarks.gpu.kernels import kind_of, limits
-from benchmarks.gpu.shared import together
-from benchmarks.gpu.updates import Sentences, Size, in_turn, mbart, peak_of, training_flops, updates_of
+from benchmarks.gpu.running import Case, in_rounds
+from benchmarks.gpu.updates import Sentences, Size, mbart, peak_of, training_flops, updates_of
 from workflow_scripts.training.packing import packed
 
 SIZE = Size(64, 256, 2, 700, 400)
@@ -85,7 +90,8 @@ def test_it_runs_where_little_more_than_torch_is_installed(tmp_path):
     assert {found["part"] for found in measured} == {"a", "c", "f"} and all("failed" not in found for found in measured), measured
     assert all(found["device"] == "cpu" and found["versions"]["torch"] == metadata.version("torch") and found["tiny"] for found in measured)
     assert all(found["target_tokens_per_s"] > 0 for found in measured)
-    left = {found["case"]: found["left_out"] for found in map(json.loads, done.stdout.splitlines()) if "left_out" in found}
+    printed = [found for found in map(json.loads, done.stdout.splitlines()) if "part" in found]
+    left = {found["case"]: found["left_out"] for found in printed if "left_out" in found}
     assert left["stock trainer, tiny"] == "needs accelerate" and "ctranslate2" in left["ctranslate2, 512 tokens at once"]
 
 
@@ -93,7 +99,7 @@ def test_it_goes_on_where_it_ended(tmp_path, capsys):
     output = tmp_path / "gpu.jsonl"
     call = ["--tiny", "--device", "cpu", "--output", str(output)]
     gpu.main([*call, "--parts", "d", "--minutes", "0"])
-    assert not output.exists()
+    assert not output.exists() and "d: huggingface, static cache" in json.loads(capsys.readouterr().out.splitlines()[-1])["not_begun"]
     gpu.main([*call, "--parts", "d"])
     first = lines(output)
     assert {found["case"].split(",")[0] for found in first} == {"ctranslate2", "huggingface"}
@@ -105,7 +111,7 @@ def test_it_goes_on_where_it_ended(tmp_path, capsys):
         if found["part"] == "h":
             assert found["kinds"]["products"]["ms"] > 0 and found["kinds"]["products"]["limit_ms"] > 0 and found["busy_ms"] > 0
     assert not [found for found in everything if "failed" in found]
-    keys = [gpu.key(found) for found in everything]
+    keys = [running.key(found) for found in everything]
     assert len(set(keys)) == len(keys)
     capsys.readouterr()
 
@@ -149,26 +155,99 @@ def test_kinds_of_kernels(name, kind):
     assert kind_of(name) == kind
 
 
-def test_variants_are_run_in_turn_and_their_medians_told():
+CPU = torch.device("cpu")
+SAME = {"device": "cpu", "tiny": True, "code": "1"}
+
+
+def printed(capsys) -> list[dict]:
+    return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+
+def test_variants_are_run_in_turn_and_their_medians_told(tmp_path, capsys):
     order = []
     values = {"a": iter((3, 1, 2)), "b": iter((30, 10, 20))}
-    run = {name: lambda name=name: order.append(name) or {"ms": next(values[name]), "precision": "float32"} for name in values}
-    found = in_turn(run, 3)
-    assert order == ["a", "b"] * 3 and found["rounds"] == 3
-    assert found["variants"] == {"a": {"ms": 2, "ms_of_all": [3, 1, 2]}, "b": {"ms": 20, "ms_of_all": [30, 10, 20]}}
+    variants = {name: lambda name=name: order.append(name) or {"ms": next(values[name]), "precision": "float32"} for name in values}
+    running.run((("g", case) for case in in_rounds("x", variants, 3, 1.0)), CPU, SAME, tmp_path / "o", 1, 60)
+    assert order == ["a", "b"] * 3 and [found["round"] for found in lines(tmp_path / "o")] == [1, 1, 2, 2, 3, 3]
+    *_, a, b, end = printed(capsys)
+    assert (a["case"], a["rounds"], a["median"]["ms"], a["ms_of_all"]) == ("x, a", 3, 2, [3, 1, 2])
+    assert b["ms_of_all"] == [30, 10, 20] and end["not_begun"] == []
+
+
+def test_what_failed_is_tried_again_after_what_was_not_tried_and_all_of_it_if_asked(tmp_path, capsys):
+    order, broken = [], {"first", "third"}
+
+    def measure(name):
+        order.append(name)
+        if name in broken:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return {"ms": 1}
+
+    def call(number, **more):
+        order.clear()
+        cases = [("g", Case(name, lambda name=name: measure(name))) for name in ("first", "second", "third", "fourth")[:number]]
+        running.run(cases, CPU, {**SAME, **more.pop("shared", {})}, tmp_path / "o", 8, 60, **more)
+        return order
+
+    assert call(3) == ["first", "second", "third"]
+    ended = "OutOfMemoryError: CUDA out of memory"
+    assert [found.get("failed") for found in lines(tmp_path / "o")] == [ended, None, ended]
+    broken.clear()
+    assert call(4) == ["fourth", "first", "third"] and call(4) == []
+    assert call(2, shared={"commit": "another", "driver": "another"}) == []  # of the same code
+    assert call(2, shared={"code": "2"}) == ["first", "second"]
+    assert call(2, again=True) == ["first", "second"]
+    capsys.readouterr()
+
+
+def test_a_case_that_takes_too_long_is_ended_and_one_without_time_is_not_begun(tmp_path, capsys):
+    def endless():
+        while True:
+            with suppress(Exception):
+                time.sleep(0.01)
+
+    cases = [
+        ("g", Case("endless", endless, seconds=1)),
+        ("g", Case("long", dict, seconds=600, round=2)),
+        ("a", Case("last", dict, seconds=1)),
+    ]
+    before = signal.getsignal(signal.SIGALRM)
+    running.run(cases, CPU, SAME, tmp_path / "o", 1, 0.1)
+    assert [(found["case"], found.get("failed")) for found in lines(tmp_path / "o")] == [
+        ("endless", "took more than 0.1 s"),
+        ("last", None),
+    ]
+    assert printed(capsys)[-1]["not_begun"] == ["g: long (round 2)"] and signal.getsignal(signal.SIGALRM) == before
+
+
+def test_the_first_points_fit_into_eight_minutes_in_their_order():
+    """Waiting, kernels, the honest peer, then small trainings; several rounds, but one of what is compiled."""
+    assert "".join(gpu.PARTS).startswith("ghai")
+    cases = {part: [*gpu.PARTS[part](torch.device("cuda"), False)] for part in "ghai"}
+    assert sum(case.seconds for some in cases.values() for case in some) <= 8 * 60
+    rounds = Counter(case.name for case in cases["g"])
+    assert {rounds[name] for name in rounds if "compiled" not in name and "four" not in name} == {5}
+    assert {rounds[name] for name in rounds if "compiled" in name} == {1}
+    for part in gpu.PARTS:
+        found = [(case.name, case.round) for case in gpu.PARTS[part](torch.device("cuda"), False)]
+        assert len(found) == len(set(found)) and all(case.seconds > 0 for case in cases.get(part, []))
 
 
 @pytest.mark.parametrize("kind", ["recorded", "lora packed"])
 def test_several_trainings_at_once_are_counted_together(kind):
-    found = together(kind, 2, torch.device("cpu"), 0.2, tiny=True)
-    assert found["processes"] == 2 and found["updates_per_s"] > 0 and found["target_tokens_per_s"] > 0
+    found = shared.together(kind, (1, 2), CPU, 0.2, tiny=True)["processes"]
+    assert [*found] == ["1", "2"] and all(one["updates_per_s"] > 0 and one["target_tokens_per_s"] > 0 for one in found.values())
 
 
-def test_a_case_that_fails_does_not_end_the_others():
-    def broken():
-        raise torch.OutOfMemoryError("CUDA out of memory")
-
-    assert gpu.tried(broken, torch.device("cpu")) == {"failed": "OutOfMemoryError: CUDA out of memory"}
+def test_a_service_for_several_processes_is_ended(tmp_path, monkeypatch):
+    program = tmp_path / shared.MPS
+    program.write_text(f'#!/bin/sh\necho "$1 $CUDA_MPS_PIPE_DIRECTORY" >> {tmp_path}/said\n[ "$1" ] || cat >> {tmp_path}/said\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    with pytest.raises(KeyError), shared.mps() as environment:
+        raise KeyError
+    folder = environment["CUDA_MPS_PIPE_DIRECTORY"]
+    assert (tmp_path / "said").read_text() == f"-d {folder}\n {folder}\nquit\n" and not Path(folder).exists()
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")

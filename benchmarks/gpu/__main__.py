@@ -1,19 +1,24 @@
-r"""What a GPU makes of training, decoding and mapping: JSON lines, in eight minutes at most.
+r"""What a GPU makes of training, decoding and mapping: JSON lines, a call of eight minutes after the other.
 
 python -m benchmarks.gpu                              all parts, to results/gpu.jsonl; called again, it goes on where it ended
 python -m benchmarks.gpu --parts abc --minutes 5      some parts
 python -m benchmarks.gpu --tiny                       small shapes, also on a CPU: to see that it works
 
+In this order; the first four fit into eight minutes of an H200, by an estimate:
+
 g    one shape and no waits: updates as before, with known masks, packed, compiled and recorded, in turn; the whole loop in the same way
 h    where the kernels' time goes in an update, with the limit of each kind beside it
-i    1 to 12 small trainings at once, recorded or not; LoRA on a decoder in the shape of Gemma 3 270M
 a    an update of mBART-large's shape, with the whole vocabulary and trimmed, beside the stock Seq2SeqTrainer with and without cuDNN
+i    1 to 12 small trainings at once, recorded or not, and by MPS; LoRA on a decoder in the shape of Gemma 3 270M
+d    decoding with CTranslate2 (also sorted over the whole file, with several batches in flight, in int8) and with `generate`, beam 5
 b    what an update is made of: padding, loss, attention, optimiser, precision, torch.compile, making batches
 c    updates of the demo's small model per second
-d    decoding with CTranslate2 (also sorted over the whole file, with several batches in flight, in int8) and with `generate`, beam 5
 e    an iteration of the mapping's search at 5,000, 20,000 and 200,000 words
 f    pretraining of small backbones: an mBART that denoises, an XLM-R that guesses masked pieces
 j    LoRA on a decoder in the shape of a trimmed Gemma 3 270M, by our loop and by TRL's SFTTrainer
+
+Each variant and each round has a line of its own. A case that failed is tried again by the next call, and `--again` measures all again.
+At the end stand medians of several rounds, and what was not begun.
 
 Rows are random ids with the lengths of sentences, so neither text nor weights need be there. Parts a, b, c and f need only torch,
 transformers, NumPy and this repository, but for the stock trainer and our whole loop (accelerate, tensorboard). `mfu` is the model FLOP
@@ -21,9 +26,6 @@ utilisation: the products that the model needs (`training_flops`), each second, 
 """
 
 import argparse
-import gc
-import importlib.util
-import json
 import subprocess
 import tempfile
 import time
@@ -39,8 +41,9 @@ import torch
 
 from benchmarks import apart
 from benchmarks.gpu.kernels import profile_of
-from benchmarks.gpu.shared import together
-from benchmarks.gpu.updates import Size, in_turn, mbart, our_loop, stock_loop, updates_of, wait, xlmr
+from benchmarks.gpu.running import Case, code, in_rounds, run
+from benchmarks.gpu.shared import MPS, together
+from benchmarks.gpu.updates import Size, mbart, our_loop, stock_loop, updates_of, wait, xlmr
 from workflow_scripts.device import chip, pick_device
 from workflow_scripts.stage import provenance
 
@@ -52,9 +55,10 @@ TINY = Size(64, 128, 1, 500, 400)
 
 
 # ---------------------------------------------------------------------------------------------
-# parts: the cases of each, and what they need beyond torch, transformers and NumPy
+# parts: the cases of each
 
-Case = tuple[str, tuple[str, ...], Callable[[], dict[str, Any]]]
+LOOP = ("accelerate", "tensorboard", "psutil", "peft")
+"""What our whole loop needs."""
 
 
 def update(
@@ -67,15 +71,13 @@ def update(
 def part_a(device: torch.device, tiny: bool) -> Iterable[Case]:
     number = 3 if tiny else 25
     for name, size in {"tiny": TINY}.items() if tiny else {"trimmed": TRIMMED, "whole vocabulary": LARGE}.items():
-        yield f"update, {name}", (), partial(update, mbart, size, device, number)
-        yield f"our loop, {name}", ("accelerate", "tensorboard", "psutil"), partial(our_loop, size, device, number)
-        yield f"stock trainer, {name}", ("accelerate",), partial(stock_loop, size, device, number)
+        whole = 4 if size is LARGE else 0  # seconds that the larger output layer takes
+        yield Case(f"our loop, {name}", partial(our_loop, size, device, number), LOOP, 8 + whole)
         if device.type == "cuda":
-            yield (
-                f"stock trainer without cuDNN's attention, {name}",
-                ("accelerate",),
-                partial(stock_loop, size, device, number, cudnn=False),
-            )
+            plain = partial(stock_loop, size, device, number, cudnn=False)
+            yield Case(f"stock trainer without cuDNN's attention, {name}", plain, ("accelerate",), 12 + whole)
+        yield Case(f"stock trainer, {name}", partial(stock_loop, size, device, number), ("accelerate",), 20 + whole)
+        yield Case(f"update, {name}", partial(update, mbart, size, device, number), (), 5 + whole)
 
 
 VARIANTS: dict[str, dict[str, Any]] = {
@@ -92,73 +94,75 @@ VARIANTS: dict[str, dict[str, Any]] = {
 def part_b(device: torch.device, tiny: bool) -> Iterable[Case]:
     size, number = (TINY, 3) if tiny else (TRIMMED, 20)
     for name, changes in VARIANTS.items():
-        yield name, (), partial(update, mbart, size, device, number, changes)
-    yield "eager attention", (), partial(update, partial(mbart, attn_implementation="eager"), size, device, number)
+        yield Case(name, partial(update, mbart, size, device, number, changes))
+    yield Case("eager attention", partial(update, partial(mbart, attn_implementation="eager"), size, device, number))
     if device.type == "cuda":
         # cuDNN plans anew for each number and length of rows that this process has not seen; the second call meets those of the first
-        yield "attention by cuDNN, lengths that are new", (), partial(update, mbart, size, device, number, {"cudnn": True})
-        yield "attention by cuDNN, the same lengths again", (), partial(update, mbart, size, device, number, {"cudnn": True})
-        yield "torch.compile of each layer", (), partial(update, mbart, size, device, number, {"compiled": True})
+        for lengths in ("lengths that are new", "the same lengths again"):
+            yield Case(f"attention by cuDNN, {lengths}", partial(update, mbart, size, device, number, {"cudnn": True}), (), 15)
+        yield Case("torch.compile of each layer", partial(update, mbart, size, device, number, {"compiled": True}), (), 60)
 
 
 def part_g(device: torch.device, tiny: bool) -> Iterable[Case]:
-    """All in turn, since the clocks of shared machines swing; `calls` and `waits` are counts, which do not."""
-    size, number, rounds = (replace(TINY, tokens=512), 3, 1) if tiny else (TRIMMED, 25, 5)
-    variants: dict[str, dict[str, Any]] = {
-        "as before": {"asking": True},
-        "padded": {},
-        "packed": {"packed": True},
-        "packed, recorded": {"packed": True, "recorded": True},
-    }
-    if device.type == "cuda":
-        variants["packed, layers compiled"] = {"packed": True, "compiled": True}
-        variants["packed, layers compiled, recorded"] = {"packed": True, "compiled": True, "recorded": True}
+    """`calls` and `waits` are counts, which do not swing as clocks do. What is compiled takes long to get ready, and has one round."""
+    size, number, rounds = (replace(TINY, tokens=512), 3, 1) if tiny else (TRIMMED, 15, 5)
+    recorded = {"packed": True, "recorded": True}
+    variants: dict[str, dict[str, Any]] = {"as before": {"asking": True}, "padded": {}, "packed": {"packed": True}}
+    variants["packed, recorded"] = recorded
     bare = {name: partial(update, mbart, size, device, number, changes) for name, changes in variants.items()}
-    yield "bare updates", (), partial(in_turn, bare, rounds)
-    loops = {"padded": {}, "packed": {"packed": True}, "packed, recorded": {"packed": True, "recorded": True}}
+    yield from in_rounds("bare updates", bare, rounds, 3.5)
+    loops: dict[str, dict[str, Any]] = {"padded": {}, "packed": {"packed": True}, "packed, recorded": recorded}
     whole = {name: partial(our_loop, size, device, number, **changes) for name, changes in loops.items()}
-    yield "the whole loop", ("accelerate", "tensorboard", "psutil", "peft"), partial(in_turn, whole, rounds)
+    yield from in_rounds("the whole loop", whole, rounds, 5.5, LOOP)
     many = replace(size, tokens=4 * size.tokens)
-    large = {name: partial(update, mbart, many, device, number // 2 + 1, {"packed": name == "packed"}) for name in ("padded", "packed")}
-    yield "four times as many tokens", (), partial(in_turn, large, min(rounds, 3))
+    for name in ("padded", "packed"):
+        run_large = partial(update, mbart, many, device, number // 2 + 1, {"packed": name == "packed"})
+        yield Case(f"four times as many tokens, {name}", run_large, (), 6.5)
+    if device.type == "cuda":
+        for name, changes in (("packed", {"packed": True}), ("packed, recorded", recorded)):
+            compiled = partial(update, mbart, size, device, number, {**changes, "compiled": True})
+            yield Case(f"bare updates, {name}, layers compiled", compiled, (), 25)
 
 
 def part_h(device: torch.device, tiny: bool) -> Iterable[Case]:
     for packed in (False, True):
         name = "packed" if packed else "padded"
-        yield name, (), partial(profile_of, mbart, TINY if tiny else TRIMMED, device, packed, tiny)
+        yield Case(name, partial(profile_of, mbart, TINY if tiny else TRIMMED, device, packed, tiny), (), 8)
 
 
 def part_i(device: torch.device, tiny: bool) -> Iterable[Case]:
-    seconds = 0.5 if tiny else 6.0
-    for processes in (1, 2) if tiny else (1, 12, 4, 8):
-        for kind in ("padded", "recorded"):
-            yield f"{processes} trainings of the demo's model, {kind}", (), partial(together, kind, processes, device, seconds, tiny)
-    for processes, kind in ((1, "padded"), (1, "packed"), (1, "recorded"), *(() if tiny else ((12, "padded"), (4, "recorded")))):
-        case = f"{processes} trainings by LoRA, {kind}"
-        yield case, ("peft",), partial(together, f"lora {kind}", processes, device, seconds, tiny)
+    seconds, numbers = (0.5, (1, 2)) if tiny else (3.0, (1, 4, 8, 12))
+    start, each = 15, seconds + 0.5  # seconds that processes need to start, and for each number of them
+    for kind in ("padded", "recorded"):
+        measure = partial(together, kind, numbers, device, seconds, tiny)
+        yield Case(f"trainings of the demo's model at once, {kind}", measure, (), start + each * len(numbers))
+    lora = {"padded": (1, 2) if tiny else (1, 12), "packed": (1,), "recorded": (1,) if tiny else (1, 4)}
+    for kind, some in lora.items():
+        measure = partial(together, f"lora {kind}", some, device, seconds, tiny)
+        yield Case(f"trainings by LoRA at once, {kind}", measure, ("peft",), start + each * len(some))
+    if device.type == "cuda":
+        by_mps = partial(together, "padded", numbers[-1:], device, seconds, tiny, by_mps=True)
+        yield Case("trainings of the demo's model at once, padded, by MPS", by_mps, (MPS,), start + each)
 
 
 def part_c(device: torch.device, tiny: bool) -> Iterable[Case]:
     size, number = (TINY, 4) if tiny else (DEMO, 200)
-    yield "as it is", (), partial(update, mbart, size, device, number)
+    yield Case("as it is", partial(update, mbart, size, device, number))
     larger = replace(size, tokens=8 * size.tokens)
-    yield "eight times as many tokens", (), partial(update, mbart, larger, device, number)
+    yield Case("eight times as many tokens", partial(update, mbart, larger, device, number))
 
 
 def part_d(device: torch.device, tiny: bool) -> Iterable[Case]:
-    for engine in ("ctranslate2", "huggingface"):
-        for tokens in (512,) if tiny else (4_096, 16_384):
-            needs = ("sentencepiece", "tokenizers", "zstandard", *(["ctranslate2"] if engine == "ctranslate2" else []))
-            yield f"{engine}, {tokens} tokens at once", needs, partial(decoded, engine, tokens, device, tiny)
-
+    needs = ("sentencepiece", "tokenizers", "zstandard")
     for compute_type in ("float32",) if device.type == "cpu" else ("float16", "int8_float16"):
         for in_flight in (1, 4):
-            needs = ("sentencepiece", "tokenizers", "zstandard", "ctranslate2")
-            case = f"ctranslate2, {compute_type}, sorted over the whole file, {in_flight} batches in flight"
-            yield case, needs, partial(decoded_sorted, compute_type, in_flight, device, tiny)
-    needs = ("sentencepiece", "tokenizers", "zstandard")
-    yield "huggingface, static cache", needs, partial(decoded_static, device, tiny)
+            name = f"ctranslate2, {compute_type}, sorted over the whole file, {in_flight} batches in flight"
+            yield Case(name, partial(decoded_sorted, compute_type, in_flight, device, tiny), (*needs, "ctranslate2"), 30)
+    yield Case("huggingface, static cache", partial(decoded_static, device, tiny), needs, 60)
+    for engine in ("ctranslate2", "huggingface"):
+        for tokens in (512,) if tiny else (4_096, 16_384):
+            own = (*needs, "ctranslate2") if engine == "ctranslate2" else needs
+            yield Case(f"{engine}, {tokens} tokens at once", partial(decoded, engine, tokens, device, tiny), own, 30)
 
 
 def decoded(engine: Any, tokens: int, device: torch.device, tiny: bool) -> dict[str, Any]:
@@ -260,7 +264,7 @@ def part_e(device: torch.device, tiny: bool) -> Iterable[Case]:
     for words in (400,) if tiny else (5_000, 20_000, 200_000):
         for where in dict.fromkeys(("cpu", device.type)):
             if words < 100_000 or where == "cuda":
-                yield f"{words} words, {where}", ("numba",), partial(searched, words, where)
+                yield Case(f"{words} words, {where}", partial(searched, words, where), ("numba",))
 
 
 def searched(words: int, where: str) -> dict[str, Any]:
@@ -284,14 +288,14 @@ def searched(words: int, where: str) -> dict[str, Any]:
 def part_f(device: torch.device, tiny: bool) -> Iterable[Case]:
     number = 3 if tiny else 60
     for name, size in {"tiny": TINY}.items() if tiny else {"the demo's": replace(DEMO, tokens=2_000), "60 million": MIDDLE}.items():
-        yield f"{name} mBART", (), partial(update, mbart, size, device, number)
-        yield f"{name} XLM-R", (), partial(update, xlmr, size, device, number, {"decoder": False})
+        yield Case(f"{name} mBART", partial(update, mbart, size, device, number))
+        yield Case(f"{name} XLM-R", partial(update, xlmr, size, device, number, {"decoder": False}))
 
 
 def part_j(device: torch.device, tiny: bool) -> Iterable[Case]:
     needs = ("accelerate", "peft", "psutil", "tensorboard", "tokenizers", "zstandard")
-    yield "LoRA, our loop", needs, partial(adapted, "ours", device, tiny)
-    yield "LoRA, TRL's SFTTrainer", (*needs, "datasets", "trl"), partial(adapted, "peer", device, tiny)
+    yield Case("LoRA, our loop", partial(adapted, "ours", device, tiny), needs, 40)
+    yield Case("LoRA, TRL's SFTTrainer", partial(adapted, "peer", device, tiny), (*needs, "datasets", "trl"), 40)
 
 
 GEMMA = {"hidden_size": 640, "intermediate_size": 2048, "num_hidden_layers": 18, "num_attention_heads": 4, "num_key_value_heads": 1}
@@ -310,7 +314,7 @@ def adapted(which: str, device: torch.device, tiny: bool) -> dict[str, Any]:
         return apart("lora", which, str(model), name, str(updates), str(tokens), precision)
 
 
-PARTS = {"g": part_g, "h": part_h, "i": part_i, "a": part_a, "b": part_b, "c": part_c, "d": part_d, "e": part_e, "f": part_f, "j": part_j}
+PARTS = {"g": part_g, "h": part_h, "a": part_a, "i": part_i, "d": part_d, "b": part_b, "c": part_c, "e": part_e, "f": part_f, "j": part_j}
 
 
 # ---------------------------------------------------------------------------------------------
@@ -322,45 +326,18 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.gpu", description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--parts", default="".join(PARTS), help="letters of the parts")
     parser.add_argument("--output", type=Path, default=Path("results/gpu.jsonl"))
-    parser.add_argument("--minutes", type=float, default=8.0, help="no case is begun after that")
+    parser.add_argument("--minutes", type=float, default=8.0, help="no case is begun that would end later, by its estimate")
+    parser.add_argument("--limit", type=float, default=90.0, help="seconds after which a case is ended, and has failed")
+    parser.add_argument("--again", action="store_true", help="measure also what the output has")
     parser.add_argument("--device", choices=("auto", "cpu", "cuda"), default="auto")
     parser.add_argument("--tiny", action="store_true", help="small shapes")
     chosen = parser.parse_args(arguments)
     device = pick_device(chosen.device)
     if device.type == "cpu" and not chosen.tiny:
         parser.exit(77, "there is no GPU; on a CPU the shapes are too large, give --tiny\n")
-    began, shared = time.perf_counter(), {**machine(device), "tiny": chosen.tiny}
-    chosen.output.parent.mkdir(parents=True, exist_ok=True)
-    done = {key(json.loads(line)) for line in chosen.output.read_text("utf-8").splitlines()} if chosen.output.exists() else set()
-    for part in chosen.parts:
-        for name, needs, measure in PARTS[part](device, chosen.tiny):
-            line = {"part": part, "case": name, **shared}
-            missing = [package for package in needs if importlib.util.find_spec(package) is None]
-            if missing:
-                print(json.dumps({**line, "left_out": f"needs {', '.join(missing)}"}), flush=True)
-            elif key(line) not in done and (time.perf_counter() - began) / 60 < chosen.minutes:
-                line |= tried(measure, device)
-                with chosen.output.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps(line) + "\n")
-                print(json.dumps(line), flush=True)
-
-
-def key(line: dict[str, Any]) -> tuple:
-    """What makes a case the same as one that was measured."""
-    return tuple(line[name] for name in ("part", "case", "device", "tiny", "commit"))
-
-
-def tried(measure: Callable[[], dict[str, Any]], device: torch.device) -> dict[str, Any]:
-    """What a case measures, with its peak of memory, or why it could not: the other cases go on."""
-    gc.collect()
-    if device.type == "cuda":
-        torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats()
-    try:
-        found = measure()
-    except Exception as error:  # whatever it is that this machine lacks
-        return {"failed": f"{type(error).__name__}: {str(error)[:300]}"}
-    return {**found, **({"peak_gb": round(torch.cuda.max_memory_allocated() / 1e9, 2)} if device.type == "cuda" else {})}
+    cases = [(part, case) for part in chosen.parts for case in PARTS[part](device, chosen.tiny)]
+    shared = {**machine(device), "code": code(), "tiny": chosen.tiny}
+    run(cases, device, shared, chosen.output, chosen.minutes, chosen.limit, chosen.again)
 
 
 def machine(device: torch.device) -> dict[str, Any]:

@@ -1,12 +1,16 @@
 r"""Several small trainings on one GPU: how much they make together, and how much memory they take.
 
-python -m benchmarks.gpu.shared KIND DEVICE SECONDS TINY    one of them, which waits for a line on its standard input before it begins
+python -m benchmarks.gpu.shared KIND DEVICE SECONDS TINY    one of them: for each line that it reads it trains so long
 """
 
 import json
+import os
 import subprocess
 import sys
+import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, nullcontext
 from typing import Any
 
 import torch
@@ -20,28 +24,55 @@ KINDS = ("padded", "packed", "recorded")
 """How the updates are made; with `lora `, of LoRA on a decoder in the shape of Gemma 3 270M."""
 
 
-def together(kind: str, processes: int, device: torch.device, seconds: float, tiny: bool) -> dict[str, Any]:
-    """What so many processes make at once: updates and target tokens a second of all, and gigabytes of the GPU's memory."""
-    free = torch.cuda.mem_get_info()[0] if device.type == "cuda" else 0
+MPS = "nvidia-cuda-mps-control"
+"""The program that starts NVIDIA's multi-process service, by which kernels of several processes run at the same time."""
+
+
+def together(kind: str, numbers: tuple[int, ...], device: torch.device, seconds: float, tiny: bool, by_mps: bool = False) -> dict[str, Any]:
+    """What so many processes make at once, one number after the other: updates and target tokens a second of all.
+
+    All processes are started at the beginning, and those that are not asked wait. `gb_of_each` is their part of the GPU's memory.
+    """
     call = [sys.executable, "-m", "benchmarks.gpu.shared", kind, device.type, str(seconds), str(int(tiny))]
-    started = [subprocess.Popen(call, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in range(processes)]
-    try:
-        for process in started:
-            assert process.stdout and process.stdin
-            if process.stdout.readline().strip() != "ready":
-                raise RuntimeError(f"one of {processes} processes ended before it was ready")
-        for process in started:
-            assert process.stdin
-            process.stdin.write("go\n")
-            process.stdin.flush()
-        results = [json.loads(process.stdout.readline() or "{}") for process in started if process.stdout]
+    free, found = torch.cuda.mem_get_info()[0] if device.type == "cuda" else 0, dict[str, Any]()
+    with mps() if by_mps else nullcontext() as environment, ExitStack() as stack:
+        started = [
+            stack.enter_context(ended(subprocess.Popen(call, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)))
+            for _ in range(max(numbers))
+        ]
+        if any(process.stdout.readline().strip() != "ready" for process in started):
+            raise RuntimeError(f"one of {max(numbers)} processes ended before it was ready")
         taken = free - torch.cuda.mem_get_info()[0] if device.type == "cuda" else 0
+        for number in numbers:
+            for process in started[:number]:
+                process.stdin.write("go\n")
+                process.stdin.flush()
+            results = [json.loads(process.stdout.readline() or "{}") for process in started[:number]]
+            speeds = ("updates_per_s", "target_tokens_per_s")
+            found[str(number)] = {speed: round(sum(one[speed] for one in results), 1) for speed in speeds}
+    return {"processes": found, "gb_of_each": round(taken / 1e9 / max(numbers), 2)}
+
+
+@contextmanager
+def ended(process: Any) -> Iterator[Any]:
+    """Context at whose end a process is no more."""
+    try:
+        yield process
     finally:
-        for process in started:  # each has printed what it made, and waits
-            process.kill()
-            process.communicate()
-    found = {key: round(sum(one[key] for one in results), 1) for key in ("updates_per_s", "target_tokens_per_s")}
-    return {**found, "processes": processes, "taken_gb": round(taken / 1e9, 2)}
+        process.kill()
+        process.communicate()
+
+
+@contextmanager
+def mps() -> Iterator[dict[str, str]]:
+    """Context with the environment of processes that share a GPU by a service of their own, which ends with it."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "CUDA_MPS_PIPE_DIRECTORY": folder, "CUDA_MPS_LOG_DIRECTORY": folder}
+        subprocess.run([MPS, "-d"], env=environment, check=True, timeout=20)
+        try:
+            yield environment
+        finally:
+            subprocess.run([MPS], env=environment, input="quit\n", text=True, timeout=20)
 
 
 def gemma(size: Size, device: torch.device) -> Any:
@@ -61,7 +92,7 @@ def gemma(size: Size, device: torch.device) -> Any:
 
 
 def main(kind: str, where: str, seconds: float, tiny: bool) -> None:
-    """One training: as many updates as it makes in so many seconds, after some that warm up."""
+    """One training: for each line that it is given, as many updates as it makes in so many seconds."""
     device, lora, way = torch.device(where), kind.startswith("lora "), kind.split()[-1]
     torch.set_num_threads(1)
     torch.backends.cuda.enable_cudnn_sdp(False)
@@ -74,17 +105,16 @@ def main(kind: str, where: str, seconds: float, tiny: bool) -> None:
             run(rows)
         wait(device)
         print("ready", flush=True)
-        sys.stdin.readline()
-        began, made, tokens = time.perf_counter(), 0, 0
-        while time.perf_counter() - began < seconds:
-            rows = planned[made % len(planned)]
-            run(rows)
-            made += 1
-            tokens += sum(sum(label != -100 for label in row[1]) for row in rows)
-        wait(device)
-        taken = time.perf_counter() - began
-    print(json.dumps({"updates_per_s": made / taken, "target_tokens_per_s": tokens / taken}), flush=True)
-    sys.stdin.readline()  # until the others are done, so that their memory is counted together
+        for _ in sys.stdin:
+            began, made, tokens = time.perf_counter(), 0, 0
+            while time.perf_counter() - began < seconds:
+                rows = planned[made % len(planned)]
+                run(rows)
+                made += 1
+                tokens += sum(sum(label != -100 for label in row[1]) for row in rows)
+            wait(device)
+            taken = time.perf_counter() - began
+            print(json.dumps({"updates_per_s": made / taken, "target_tokens_per_s": tokens / taken}), flush=True)
 
 
 if __name__ == "__main__":

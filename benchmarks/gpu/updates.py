@@ -3,17 +3,17 @@
 Apart from the two whole loops at the end, this needs torch, transformers and NumPy alone.
 """
 
-import gc
+import json
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from statistics import median
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
@@ -247,24 +247,6 @@ def pinned(batch: dict[str, torch.Tensor], device: torch.device) -> dict[str, to
     return {name: tensor.pin_memory() for name, tensor in batch.items()} if device.type == "cuda" else batch
 
 
-def in_turn(variants: Mapping[str, Callable[[], dict[str, Any]]], rounds: int) -> dict[str, Any]:
-    """Several variants in turn, in as many rounds: of each number the median, under the name of its variant."""
-    runs: dict[str, list[dict[str, Any]]] = {name: [] for name in variants}
-    for _ in range(rounds):
-        for name, measure in variants.items():
-            runs[name].append(measure())
-            gc.collect()
-            if torch.cuda.is_available():
-                torch.cuda.empty_cache()
-    medians = {}
-    for name, found in runs.items():
-        numbers = [key for key, value in found[0].items() if isinstance(value, int | float) and not isinstance(value, bool)]
-        medians[name] = {key: round(median(run[key] for run in found), 4) for key in numbers}
-        if "ms" in numbers:
-            medians[name]["ms_of_all"] = [run["ms"] for run in found]
-    return {"rounds": rounds, "variants": medians}
-
-
 def speeds(size: Size | None, updates: list[list[Row]], seconds: float, device: torch.device, precision: str) -> dict[str, Any]:
     """Tokens and updates a second, and the share of the peak; without a `size`, that share is left out."""
     tokens = sum(sum(label != -100 for label in row[1]) for rows in updates for row in rows)
@@ -311,13 +293,21 @@ def wait(device: torch.device) -> None:
 # whole loops
 
 
+class Enough(Exception):
+    """All has been measured. A checkpoint of a large model would take longer than its updates."""
+
+
 def our_loop(size: Size, device: torch.device, number: int, **changes: Any) -> dict[str, Any]:
-    """The same updates by the loop of `training`, batches made and sent in the background, without looks at the dev set but the last.
+    """The same updates by the loop of `training`, batches made and sent in the background, up to the first look at the dev set.
 
     What is logged is logged every `number` updates, after `number` updates that warm up. `changes` are settings of training.
     """
     from workflow_scripts.training.loop import train
     from workflow_scripts.training.rows import Dev
+    from workflow_scripts.training.trainer import PhaseTrainer
+
+    def enough(*_: Any, **__: Any) -> None:
+        raise Enough
 
     given: dict[str, Any] = {
         "updates": 2 * number,
@@ -335,8 +325,10 @@ def our_loop(size: Size, device: torch.device, number: int, **changes: Any) -> d
     torch.backends.cuda.enable_cudnn_sdp(False)
     taken: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
-        network = mbart(size, device)
-        history = train(network, codec, sentences, [Dev(sentences.epoch(0)[:8], "en")], Path(folder), 1, settings, taken=taken)
+        with patch.object(PhaseTrainer, "evaluate", enough), suppress(Enough):
+            dev = [Dev(sentences.epoch(0)[:8], "en")]
+            train(mbart(size, device), codec, sentences, dev, Path(folder), 1, settings, taken=taken)
+        history = [json.loads(line) for line in Path(folder, "log.jsonl").read_text("utf-8").splitlines()]
     at = {entry["step"]: entry["seconds"] for entry in history if "loss" in entry}
     planned = planned_updates(size, 2 * number, packed=settings.packed)[number:]
     seconds = at[2 * number] - at[number]
