@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from importlib import metadata
 from pathlib import Path
 
@@ -18,6 +18,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.gpu import __main__ as gpu
 from benchmarks.gpu import running, shared
+from benchmarks.gpu.candidates import joined_products
+from benchmarks.gpu.counts import Counted
 from benchmarks.gpu.kernels import kind_of, limits
 from benchmarks.gpu.running import Case, in_rounds
 from benchmarks.gpu.updates import Sentences, Size, mbart, peak_of, training_flops, updates_of
@@ -125,6 +127,24 @@ def test_updates_wait_for_nothing_but_those_as_before():
     assert found["before"]["waits"] >= 5 and found["padded"]["waits"] == found["recorded"]["waits"] == 0
     assert found["padded"]["calls"] < found["before"]["calls"] and all(one["ms"] > 0 for one in found.values())
     assert 0 < found["recorded"]["padding"] < 0.5
+
+
+def test_products_that_are_joined_change_nothing():
+    network = mbart(SIZE, torch.device("cpu"))
+    batch = {name: torch.randint(5, 700, (3, 20)) for name in ("input_ids", "decoder_input_ids", "labels")}
+    found = []
+    for context in (nullcontext(0), joined_products(network)):
+        torch.manual_seed(1)  # for dropout
+        with context as saved, Counted() as counted:
+            loss = network(**batch, use_cache=False).loss
+        loss.backward()
+        found.append((saved, counted.calls, loss.detach(), {name: weight.grad for name, weight in network.named_parameters()}))
+        network.zero_grad()
+    (_, calls, plain, gradients), (saved, fewer, joined, others) = found
+    assert saved == 2 * (2 + 2 + 1) and fewer != calls and "forward" not in vars(network.model.encoder.layers[0].self_attn.q_proj)
+    torch.testing.assert_close(joined, plain)
+    for name, gradient in gradients.items():
+        torch.testing.assert_close(others[name], gradient, rtol=1e-4, atol=1e-7, msg=name)
 
 
 def test_limits_are_those_of_the_operations_that_are_needed():

@@ -88,6 +88,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "AdamW not fused": {"fused": False},
     "batches not made ahead": {"ahead": False},
     "float32": {"precision": "float32"},
+    "packed": {"packed": True},
+    "packed, one product for queries, keys and values": {"packed": True, "joined": True},
 }
 
 
@@ -100,6 +102,7 @@ def part_b(device: torch.device, tiny: bool) -> Iterable[Case]:
         # cuDNN plans anew for each number and length of rows that this process has not seen; the second call meets those of the first
         for lengths in ("lengths that are new", "the same lengths again"):
             yield Case(f"attention by cuDNN, {lengths}", partial(update, mbart, size, device, number, {"cudnn": True}), (), 15)
+        yield Case("packed, attention by cuDNN", partial(update, mbart, size, device, number, {"packed": True, "cudnn": True}))
         yield Case("torch.compile of each layer", partial(update, mbart, size, device, number, {"compiled": True}), (), 60)
 
 

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 
 from benchmarks import clock
+from benchmarks.gpu.candidates import joined_products
 from benchmarks.gpu.counts import Counted
 from workflow_scripts import registry
 from workflow_scripts.device import chip, pick_precision
@@ -136,6 +137,7 @@ def updates_of(
     asking: bool = False,
     packed: bool = False,
     recorded: bool = False,
+    joined: bool = False,
 ) -> dict[str, Any]:
     """Speed and memory of `number` updates after a few that warm up; the settings are those of the variants of part b.
 
@@ -170,7 +172,12 @@ def updates_of(
 
     began, counted = time.perf_counter(), Counted()
     known = nullcontext() if asking else network_reads(network, packed)
-    with known, quick_dropout(device), mixed_precision(network, "float32" if autocast else precision):
+    with (
+        known,
+        joined_products(network) if joined else nullcontext(),
+        quick_dropout(device),
+        mixed_precision(network, "float32" if autocast else precision),
+    ):
         replayed = recorder(network, measured) if recorded else None
         for at, batch in enumerate(batches):
             if at == warm:
