@@ -194,6 +194,13 @@ def test_variants_are_run_in_turn_and_their_medians_told(tmp_path, capsys):
     assert b["ms_of_all"] == [30, 10, 20] and end["not_begun"] == []
 
 
+def test_what_a_machine_lacks_is_named(tmp_path, capsys):
+    lacking = [Case("y", dict, ("no_such_package",)), Case("z", dict, ("sys",), program="no-such-program")]
+    running.run((("g", case) for case in lacking), CPU, SAME, tmp_path / "other", 1, 60)
+    assert [found.get("left_out") for found in printed(capsys)[1:3]] == ["needs no_such_package", "needs no-such-program"]
+    assert not (tmp_path / "other").exists()
+
+
 def test_what_failed_is_tried_again_after_what_was_not_tried_and_all_of_it_if_asked(tmp_path, capsys):
     order, broken = [], {"first", "third"}
 

@@ -145,7 +145,7 @@ def part_i(device: torch.device, tiny: bool) -> Iterable[Case]:
         yield Case(f"trainings by LoRA at once, {kind}", measure, ("peft",), start + each * len(some))
     if device.type == "cuda":
         by_mps = partial(together, "padded", numbers[-1:], device, seconds, tiny, by_mps=True)
-        yield Case("trainings of the demo's model at once, padded, by MPS", by_mps, (MPS,), start + each)
+        yield Case("trainings of the demo's model at once, padded, by MPS", by_mps, (), start + each, program=MPS)
 
 
 def part_c(device: torch.device, tiny: bool) -> Iterable[Case]:

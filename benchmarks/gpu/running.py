@@ -28,11 +28,13 @@ class Case(NamedTuple):
     name: str
     measure: Callable[[], dict[str, Any]]
     needs: tuple[str, ...] = ()
-    """Packages and programs that it needs beyond torch, transformers and NumPy."""
+    """Packages that it needs beyond torch, transformers and NumPy."""
     seconds: float = 10.0
     """How long it takes on an H200, start included, by an estimate."""
     round: int = 1
     """Which one it is of several that measure the same, for a median."""
+    program: str = ""
+    """A program that it needs."""
 
 
 class TooSlow(BaseException):
@@ -71,7 +73,9 @@ def run(
     print(json.dumps({"cases": len(todo), "measured_before": len(given) - len(todo)}), flush=True)
     not_begun = []
     for case, line in todo:
-        if missing := [name for name in case.needs if importlib.util.find_spec(name) is None and shutil.which(name) is None]:
+        missing = [name for name in case.needs if importlib.util.find_spec(name) is None]
+        missing += [case.program] if case.program and shutil.which(case.program) is None else []
+        if missing:
             print(json.dumps({**line, "left_out": f"needs {', '.join(missing)}"}), flush=True)
         elif time.perf_counter() - began + case.seconds > 60 * minutes:
             not_begun.append(f"{line['part']}: {case.name}" + (f" (round {case.round})" if case.round > 1 else ""))
