@@ -166,6 +166,8 @@ def test_a_vocabulary_of_another_model_is_told(tmp_path):
     shutil.copy(DATA / "xlmr/dict.txt", folder)
     with pytest.raises(InputError, match=r"sentencepiece\.bpe\.model: lacks \d+ of the \d+ entries of dict\.txt, such as "):
         convert(folder, tmp_path / "model")
+    with pytest.raises(InputError, match=r"sentencepiece\.bpe\.model: lacks \d+ of"):
+        check(folder, True)
 
 
 def test_a_dictionary_is_read_line_by_line(tmp_path):

@@ -22,7 +22,7 @@ from typing import IO, Any, Literal
 import torch
 from torch import Tensor
 
-from workflow_scripts.models.fairseq_files import files_of, read_dictionary, scores_of, tokenizer_of, vocabulary_of
+from workflow_scripts.models.fairseq_files import entries_without_piece, files_of, read_dictionary, scores_of, tokenizer_of, vocabulary_of
 from workflow_scripts.models.networks import save_model
 from workflow_scripts.stage import InputError, in_one_line, run
 from workflow_scripts.text.languages import language
@@ -95,8 +95,9 @@ def check(model: Path, encoder_will_do: bool, codes: Sequence[str] = ()) -> str:
     format before 1.6 is only read at its beginning.
     """
     files = files_of(model)
-    read_dictionary(files.dictionary)
-    scores_of(files.pieces)
+    # tags and masks may stand in a dictionary, and are no pieces
+    entries = [entry for entry in read_dictionary(files.dictionary) if not entry.startswith(("[", "<"))]
+    entries_without_piece(files, entries, scores_of(files.pieces))
     if not zipfile.is_zipfile(files.checkpoint):
         _named_in(files.checkpoint)
         return f"{files.checkpoint}, a checkpoint of fairseq; its tensors are looked at when it is converted"

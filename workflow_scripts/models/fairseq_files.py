@@ -131,6 +131,17 @@ def _proto(path: Path) -> Any:
     return model
 
 
+def entries_without_piece(files: Files, entries: list[str], scores: dict[str, float]) -> list[str]:
+    """Entries of a dictionary that SentencePiece lacks. Raises `InputError` where they are many: the two files are of two models."""
+    lacking = [entry for entry in entries if entry not in scores]
+    if len(lacking) > max(8, _UNKNOWN_SHARE * len(entries)):
+        raise InputError(
+            f"{files.pieces}: lacks {len(lacking):,} of the {len(entries):,} entries of {files.dictionary.name}, such as {lacking[0]!r}; "
+            "copy the SentencePiece model of that checkpoint"
+        )
+    return lacking
+
+
 def tokenizer_of(files: Files, vocabulary: Vocabulary, kind: str) -> tuple[Any, dict[str, int]]:
     """A tokenizer that cuts text as the SentencePiece model does and has the ids of `vocabulary`, and how many pieces only one of them has.
 
@@ -142,12 +153,7 @@ def tokenizer_of(files: Files, vocabulary: Vocabulary, kind: str) -> tuple[Any, 
     scores = scores_of(files.pieces)
     lowest = min(scores.values())
     own = {*FIRST, MASK, *vocabulary.tags}
-    lacking = [symbol for symbol in vocabulary.symbols if symbol not in scores and symbol not in own]
-    if len(lacking) > max(8, _UNKNOWN_SHARE * len(vocabulary.symbols)):
-        raise InputError(
-            f"{files.pieces}: lacks {len(lacking):,} of the {len(vocabulary.symbols):,} entries of {files.dictionary.name}, such as "
-            f"{lacking[0]!r}; copy the SentencePiece model of that checkpoint"
-        )
+    lacking = entries_without_piece(files, [symbol for symbol in vocabulary.symbols if symbol not in own], scores)
     names = {tag: tag[1:-1] for tag in vocabulary.tags}
     pieces = [(names.get(symbol, symbol), 0.0 if symbol in own else scores.get(symbol, lowest)) for symbol in vocabulary.symbols]
     rules = _proto(files.pieces).normalizer_spec.precompiled_charsmap
