@@ -11,7 +11,7 @@ from transformers import AutoModelForMaskedLM, XLMRobertaConfig
 from workflow_scripts.models import refining
 from workflow_scripts.models.networks import load_network
 from workflow_scripts.models.prompt_files import make_generator
-from workflow_scripts.models.prompts import Generator
+from workflow_scripts.models.prompts import PromptedEncoder
 from workflow_scripts.models.sga import SGA
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError
@@ -163,7 +163,7 @@ def test_as_many_weights_are_trained_as_were_published(size, denoising, wanted):
     }
     shape = XLMRobertaConfig(vocab_size=250_002, max_position_embeddings=514, type_vocab_size=1, **shapes[size])
     with torch.device("meta"):
-        generator = Generator(AutoModelForMaskedLM.from_config(shape), SGA(denoising=denoising), 0, 0, refining.losses)
+        generator = PromptedEncoder(AutoModelForMaskedLM.from_config(shape), SGA(denoising=denoising), 0, 0, refining.losses)
     assert sum(weight.numel() for weight in generator.trained().values()) == wanted
 
 
@@ -184,7 +184,7 @@ def test_bad_models_and_settings_are_refused(folder, tmp_path):
 
 def test_all_weights_are_trained_where_the_encoder_is_not_frozen(folder):
     model = generator(folder, SGA(prompt_length=0, denoising=False), frozen=False)
-    assert isinstance(model, Generator) and model.trained().keys() == {name for name, _ in model.named_parameters()}
+    assert isinstance(model, PromptedEncoder) and model.trained().keys() == {name for name, _ in model.named_parameters()}
     assert not model.prompts and set(model.state_dict()) == set(model.trained())
 
 

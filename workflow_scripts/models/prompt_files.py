@@ -18,7 +18,7 @@ import torch
 from workflow_scripts.device import pick_device
 from workflow_scripts.models.decoding import Decoding, Translate, computed_in, longest_text
 from workflow_scripts.models.networks import load_network
-from workflow_scripts.models.prompts import Generator, check_encoder, check_reading, checksum_of
+from workflow_scripts.models.prompts import PromptedEncoder, check_encoder, check_reading, checksum_of
 from workflow_scripts.models.refining import losses, write
 from workflow_scripts.models.search import Hypothesis
 from workflow_scripts.models.sga import BLOCK, FILE, SGA
@@ -26,14 +26,16 @@ from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.stage import InputError, from_plain
 
 
-def make_generator(encoder: Any, codec: Codec, settings: SGA, frozen: bool = True, length_width: int = 1, where: str = "") -> Generator:
+def make_generator(
+    encoder: Any, codec: Codec, settings: SGA, frozen: bool = True, length_width: int = 1, where: str = ""
+) -> PromptedEncoder:
     """A generator of a masked language model and its codec, in which a class of lengths has `length_width` lengths.
 
     Raises as `check_encoder` and `check_reading` do; `where` names the model in messages.
     """
     check_encoder(encoder.config, codec, settings, where)
     blank = codec.tokenizer.get_vocab()[settings.blank]
-    model = Generator(encoder, settings, blank, codec.tokenizer.mask_token_id, losses, frozen, length_width)
+    model = PromptedEncoder(encoder, settings, blank, codec.tokenizer.mask_token_id, losses, frozen, length_width)
     check_reading(model, where)
     return model
 
@@ -50,7 +52,7 @@ def read_prompts(path: Path) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
         raise InputError(f"{path}: is no file of prompts that Crossgap wrote ({type(error).__name__}: {error})") from None
 
 
-def load_generator(folder: Path, codec: Codec, prompts: Path | None = None) -> Generator:
+def load_generator(folder: Path, codec: Codec, prompts: Path | None = None) -> PromptedEncoder:
     """The generator in a folder, or the one that a backbone's `folder` becomes by a file of `prompts`.
 
     Raises `InputError` where the prompts were trained with other weights.

@@ -91,7 +91,7 @@ class Guide(NamedTuple):
         return self._replace(prefix=[(k.detach(), v.detach()) for k, v in self.prefix])
 
 
-class Generator(nn.Module):
+class PromptedEncoder(nn.Module):
     """An encoder with the prompts that make it a generator."""
 
     def __init__(
@@ -286,7 +286,7 @@ def check_encoder(config: Any, codec: Codec, settings: SGA, where: str) -> None:
         )
 
 
-def check_reading(model: Generator, where: str) -> None:
+def check_reading(model: PromptedEncoder, where: str) -> None:
     """Raise `InputError` for an encoder that does not read prompts, in some layer or at all, or that is another one without them.
 
     There are many encoders, so this one is tried.
@@ -312,7 +312,7 @@ def unread(kind: str, where: str) -> str:
 
 
 @torch.no_grad()
-def _without_prompts_is_plain(model: Generator) -> bool:
+def _without_prompts_is_plain(model: PromptedEncoder) -> bool:
     """Whether a generator without prompts has the states of its encoder, in a row beyond a window and in one with padding."""
     pad = model.config.pad_token_id or 0
     pieces = cycle(piece for piece in range(model.config.vocab_size) if piece != pad)
@@ -325,7 +325,7 @@ def _without_prompts_is_plain(model: Generator) -> bool:
 
 
 @torch.enable_grad()
-def reads_prompts(model: Generator) -> bool:
+def reads_prompts(model: PromptedEncoder) -> bool:
     """Whether the states of two pieces depend on a key and a value before those of each layer."""
     ids = torch.zeros(1, 2, dtype=torch.long, device=model.device)
     size = family_of(model.config).size
@@ -340,7 +340,7 @@ def reads_prompts(model: Generator) -> bool:
 # kept in a file
 
 
-def save_prompts(model: Generator, path: Path) -> None:
+def save_prompts(model: PromptedEncoder, path: Path) -> None:
     """Write what a generator has besides its encoder."""
     from safetensors.torch import save_file
 

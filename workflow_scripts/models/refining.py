@@ -22,14 +22,14 @@ import torch.nn.functional as F
 from workflow_scripts.models.batches import by_length
 from workflow_scripts.models.ctc import DraftKind, best_pieces, cast_layer, collapse, ctc_loss, emissions, guessed_pieces, piece_losses
 from workflow_scripts.models.products import quick_products
-from workflow_scripts.models.prompts import Generator, Guide
+from workflow_scripts.models.prompts import Guide, PromptedEncoder
 
 # ---------------------------------------------------------------------------------------------
 # training
 
 
 def losses(
-    model: Generator,
+    model: PromptedEncoder,
     input_ids: torch.Tensor,
     attention_mask: torch.Tensor,
     targets: torch.Tensor,
@@ -53,7 +53,7 @@ def losses(
     return found
 
 
-def denoising_loss(model: Generator, guide: Guide, draft: torch.Tensor, lengths: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+def denoising_loss(model: PromptedEncoder, guide: Guide, draft: torch.Tensor, lengths: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """The loss of denoising `draft` (rows × positions) and, with `drafts`, what the denoiser makes of it; the mean over these drafts."""
     chosen, mask = model.settings, own_positions(lengths, draft.shape[1])
     if chosen.guide == "detached":
@@ -73,7 +73,7 @@ AlignmentStage = tuple[dict[str, torch.Tensor], torch.Tensor | None, torch.Tenso
 """Losses of alignment, the draft that it makes (None where nothing is denoised), and how many positions each row of the draft has."""
 
 
-def align_by_ctc(model: Generator, guide: Guide, source: torch.Tensor, targets: torch.Tensor) -> AlignmentStage:
+def align_by_ctc(model: PromptedEncoder, guide: Guide, source: torch.Tensor, targets: torch.Tensor) -> AlignmentStage:
     """Alignments of CTC."""
     ids, lengths, mask = alignment_input(model, source, guide)
     wanted = draft_kind(model) if model.settings.denoising else None
@@ -81,7 +81,7 @@ def align_by_ctc(model: Generator, guide: Guide, source: torch.Tensor, targets: 
     return {"alignment": ctc_loss(made, lengths, targets).sum()}, made.draft, lengths
 
 
-def align_by_mask_predict(model: Generator, guide: Guide, targets: torch.Tensor, random: torch.Generator | None) -> AlignmentStage:
+def align_by_mask_predict(model: PromptedEncoder, guide: Guide, targets: torch.Tensor, random: torch.Generator | None) -> AlignmentStage:
     """Targets of which some pieces are guessed, those that `random` draws, and guesses of their lengths."""
     lengths = (targets >= 0).sum(dim=1)
     hidden = positions_to_guess(lengths, targets.shape[1], random)
@@ -106,7 +106,7 @@ def align_by_mask_predict(model: Generator, guide: Guide, targets: torch.Tensor,
     return found, *repeated_pieces(model, ids.masked_scatter(hidden, guesses), lengths.clamp_min(1))
 
 
-def alignment_input(model: Generator, source: torch.Tensor, guide: Guide) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+def alignment_input(model: PromptedEncoder, source: torch.Tensor, guide: Guide) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
     """What CTC's alignment reads (rows × positions), how many positions each row has, and which these are."""
     times = model.settings.upsampling
     lengths = times * guide.lengths
@@ -132,17 +132,17 @@ def positions_to_guess(lengths: torch.Tensor, width: int, random: torch.Generato
     return own & (order < counts[:, None]) & (lengths > 0)[:, None]
 
 
-def draft_kind(model: Generator) -> DraftKind:
+def draft_kind(model: PromptedEncoder) -> DraftKind:
     """What the denoiser reads at a position of an alignment, in training and in decoding."""
     return "no blank" if model.settings.noise == "released" else "best"
 
 
-def repeated_pieces(model: Generator, ids: torch.Tensor, lengths: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+def repeated_pieces(model: PromptedEncoder, ids: torch.Tensor, lengths: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """Rows of pieces with each piece written several times in a row, and their lengths."""
     return ids.repeat_interleave(model.settings.upsampling, dim=1), lengths * model.settings.upsampling
 
 
-def noisy(model: Generator, draft: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+def noisy(model: PromptedEncoder, draft: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
     """A draft (rows × positions) with noise. Random numbers are PyTorch's, whose state is in every checkpoint."""
     hit = torch.rand(draft.shape, device=draft.device) < model.settings.noise_rate * torch.rand(len(draft), 1, device=draft.device)
     kind = torch.rand(draft.shape, device=draft.device)
@@ -174,13 +174,13 @@ def replaced(draft: torch.Tensor, mask: torch.Tensor, hit: torch.Tensor, kind: t
     return torch.where(hit & mask, other, draft)
 
 
-def length_scores(model: Generator, guide: Guide) -> torch.Tensor:
+def length_scores(model: PromptedEncoder, guide: Guide) -> torch.Tensor:
     """Rows × classes: scores of the classes of the target's length."""
     assert model.length is not None
     return model.length(guide.summary)
 
 
-def length_class(model: Generator, lengths: torch.Tensor) -> torch.Tensor:
+def length_class(model: PromptedEncoder, lengths: torch.Tensor) -> torch.Tensor:
     """The class of each target's length: class c has the lengths from c·w + 1 to (c + 1)·w."""
     return ((lengths - 1).clamp_min(0) // model.length_width).clamp_max(model.settings.length_classes - 1)
 
@@ -205,7 +205,7 @@ class Written(NamedTuple):
 @torch.no_grad()
 @quick_products()
 def write(
-    model: Generator,
+    model: PromptedEncoder,
     rows: Sequence[Sequence[int]],
     pad: int,
     tokens: int = 4_096,
@@ -244,7 +244,7 @@ def write(
     return written
 
 
-def by_ctc(model: Generator, layer: Layer, ids: torch.Tensor, guide: Guide, max_iterations: int) -> list[Written]:
+def by_ctc(model: PromptedEncoder, layer: Layer, ids: torch.Tensor, guide: Guide, max_iterations: int) -> list[Written]:
     """The texts of sources (rows × positions) as alignments, denoised `max_iterations` times at most."""
     read, lengths, mask = alignment_input(model, ids, guide)
     best, draft = best_pieces(model.align(guide, read, mask), *layer, model.blank, draft_kind(model))
@@ -252,7 +252,7 @@ def by_ctc(model: Generator, layer: Layer, ids: torch.Tensor, guide: Guide, max_
 
 
 def by_mask_predict(
-    model: Generator, layer: Layer, guide: Guide, lengths: torch.Tensor, guesses: int, max_iterations: int
+    model: PromptedEncoder, layer: Layer, guide: Guide, lengths: torch.Tensor, guesses: int, max_iterations: int
 ) -> list[Written]:
     """Texts of guessed lengths, whose pieces are guessed so many times, denoised `max_iterations` times at most."""
     guessed = mask_predict(model, layer, guide, lengths, guesses)
@@ -262,14 +262,14 @@ def by_mask_predict(
     return collapsed(model, *denoised(model, layer, guide, draft, torch.full_like(draft, -1), lengths, max_iterations), lengths)
 
 
-def collapsed(model: Generator, best: torch.Tensor, counts: torch.Tensor, lengths: torch.Tensor) -> list[Written]:
+def collapsed(model: PromptedEncoder, best: torch.Tensor, counts: torch.Tensor, lengths: torch.Tensor) -> list[Written]:
     """What alignments stand for, and how often they were denoised."""
     rows = zip(best.tolist(), lengths.tolist(), counts.tolist(), strict=True)
     return [Written(collapse(row[:length], model.blank), count) for row, length, count in rows]
 
 
 def denoised(
-    model: Generator, layer: Layer, guide: Guide, draft: torch.Tensor, best: torch.Tensor, lengths: torch.Tensor, max_iterations: int
+    model: PromptedEncoder, layer: Layer, guide: Guide, draft: torch.Tensor, best: torch.Tensor, lengths: torch.Tensor, max_iterations: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Alignments after denoising `draft` until the `best` pieces stay the same, and how often each row was denoised (equation 6)."""
     best, counts = best.clone(), torch.zeros_like(lengths)
@@ -285,14 +285,14 @@ def denoised(
     return best, counts
 
 
-def guessed_lengths(model: Generator, guide: Guide, longest: int = 0) -> torch.Tensor:
+def guessed_lengths(model: PromptedEncoder, guide: Guide, longest: int = 0) -> torch.Tensor:
     """The length of each row's text (rows), at most `longest`; a class of lengths stands for its middle."""
     width = model.length_width
     lengths = length_scores(model, guide).argmax(dim=1) * width + (width + 1) // 2
     return lengths.clamp_max(min(longest or model.longest_target, model.longest_target))
 
 
-def mask_predict(model: Generator, layer: Layer, guide: Guide, lengths: torch.Tensor, iterations: int) -> torch.Tensor:
+def mask_predict(model: PromptedEncoder, layer: Layer, guide: Guide, lengths: torch.Tensor, iterations: int) -> torch.Tensor:
     """Rows of pieces by mask-predict, each of its length.
 
     All pieces are guessed at first. In iteration t of n the share (n − t) / n of a row, the pieces with the least probability, is masked

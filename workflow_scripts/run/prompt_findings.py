@@ -102,14 +102,14 @@ def _reads_prompts(backbone: BackbonePlan) -> bool:
     """Whether an encoder reads prompts, or it is not known: it is tried without numbers, and some networks ask for numbers."""
     import torch
 
-    from workflow_scripts.models.prompts import Generator, reads_prompts
+    from workflow_scripts.models.prompts import PromptedEncoder, reads_prompts
     from workflow_scripts.models.refining import losses
 
     if (encoder := network_of(backbone)) is None:
         return True
     try:
         with torch.device("meta"):
-            return reads_prompts(Generator(encoder, SGA(), 0, 0, losses))
+            return reads_prompts(PromptedEncoder(encoder, SGA(), 0, 0, losses))
     except Exception as error:  # whatever another network does with what it does not know
         return isinstance(error, NotImplementedError) or "meta tensors" in str(error)
 

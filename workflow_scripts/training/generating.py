@@ -24,7 +24,7 @@ from workflow_scripts.models.batches import Row, by_length, padded
 from workflow_scripts.models.ctc import fits
 from workflow_scripts.models.networks import load_network
 from workflow_scripts.models.prompt_files import make_generator
-from workflow_scripts.models.prompts import Generator, check_encoder
+from workflow_scripts.models.prompts import PromptedEncoder, check_encoder
 from workflow_scripts.models.recognition import longest_row
 from workflow_scripts.models.refining import write
 from workflow_scripts.models.sga import SGA
@@ -121,8 +121,10 @@ def no_room(text: str, counts: dict[str, int], settings: SGA, longest: int) -> I
 
 def open_generator(
     start: Path, codec: Codec, rounds: Rounds, settings: Training, seed: int, from_scratch: bool = False, *, frozen: bool, sga: SGA
-) -> tuple[Generator, WithRoom]:
-    """A generator of the encoder in `start`, `frozen` or not, and its rows, by settings that are effective (`Generator.effective`).
+) -> tuple[PromptedEncoder, WithRoom]:
+    """A generator of the encoder in `start`, `frozen` or not, and its rows.
+
+    Its settings are effective ones (`training.generator.Generator.effective`).
 
     Raises `InputError` for a pretrained model that is no masked language model, for rows whose alignments are longer than it can read, and
     as `check_encoder` does.
@@ -170,7 +172,7 @@ def summed(outputs: dict[str, torch.Tensor], labels: torch.Tensor, num_items_in_
 
 
 def train_generator(
-    model: Generator,
+    model: PromptedEncoder,
     codec: Codec,
     rows: WithRoom,
     dev: list[Dev],
@@ -257,7 +259,7 @@ def positions_read(settings: SGA, rows: list[Row]) -> int:
 
 
 @torch.no_grad()
-def dev_losses(model: Generator, rows: list[Row], pad: int, precision: str = "float32", tokens: int = DEV_TOKENS) -> dict[str, float]:
+def dev_losses(model: PromptedEncoder, rows: list[Row], pad: int, precision: str = "float32", tokens: int = DEV_TOKENS) -> dict[str, float]:
     """The loss of each unit by label, in nats, without noise.
 
     As in training, mask-predict guesses some pieces of a row and is given the others, and the denoiser reads both. Which pieces are guessed
