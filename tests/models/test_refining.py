@@ -8,7 +8,7 @@ from workflow_scripts.models import products, refining
 from workflow_scripts.models.ctc import collapse
 from workflow_scripts.models.networks import load_network
 from workflow_scripts.models.prompt_files import make_generator
-from workflow_scripts.models.refining import guessed_lengths, mask_predict, own_positions, positions_to_guess, replaced, shifted, write
+from workflow_scripts.models.refining import guessed_lengths, length_mask, mask_predict, positions_to_guess, replaced, shifted, write
 from workflow_scripts.models.sga import SGA
 from workflow_scripts.models.tokenisation import load_codec
 
@@ -28,7 +28,7 @@ def generator(folder, **settings):
 
 def test_deleted_and_repeated_positions_shift_the_others():
     draft = torch.tensor([[5, 6, 7, 8, 9], [5, 6, 7, PAD, PAD]])
-    mask = own_positions(torch.tensor([5, 3]))
+    mask = length_mask(torch.tensor([5, 3]))
     deleted = torch.tensor([[0, 1, 0, 1, 0], [1, 0, 0, 0, 0]], dtype=torch.bool)
     repeated = torch.tensor([[1, 0, 0, 0, 0], [0, 0, 1, 0, 1]], dtype=torch.bool)
     assert shifted(draft, mask, deleted, repeated, BLANK).tolist() == [[5, 5, 7, 9, BLANK], [6, 7, 7, BLANK, BLANK]]
@@ -40,7 +40,7 @@ def test_deleted_and_repeated_positions_shift_the_others():
 
 def test_the_released_noise_takes_blanks_random_pieces_and_pieces_of_the_row():
     draft = torch.tensor([[50, 51, 52, 53, PAD, PAD]])
-    mask, hit = own_positions(torch.tensor([4]), 6), torch.tensor([[True, True, True, False, True, True]])
+    mask, hit = length_mask(torch.tensor([4]), 6), torch.tensor([[True, True, True, False, True, True]])
     kind = torch.tensor([[0.1, 0.5, 0.9, 0.9, 0.1, 0.1]])
     for seed in range(20):
         torch.manual_seed(seed)
@@ -54,7 +54,7 @@ def test_mask_predict_learns_from_one_to_all_pieces_of_a_row():
     hidden = positions_to_guess(lengths, 3)
     counts = hidden.sum(1)
     assert {*counts[0::3].tolist()} == {1, 2, 3} and {*counts[1::3].tolist()} == {1} and not counts[2::3].any()
-    assert not (hidden & ~own_positions(lengths, hidden.shape[1])).any()
+    assert not (hidden & ~length_mask(lengths, hidden.shape[1])).any()
 
 
 @pytest.mark.parametrize("noise", ["paper", "released"])
@@ -104,7 +104,7 @@ def test_the_denoiser_learns_from_its_own_drafts_as_well(folder, monkeypatch):
     found = refining.losses(model, source, torch.ones_like(source), targets)
     guide = model.encode(source, torch.ones_like(source))
     weight, bias = model.output_layer()
-    mask = own_positions(torch.tensor([12, 12]))
+    mask = length_mask(torch.tensor([12, 12]))
     costs = []
     for draft, following in zip(read, [*read[1:], None], strict=True):
         states = denoise(guide, draft, mask)
@@ -187,7 +187,7 @@ def test_mask_predict_masks_the_most_doubtful_pieces(folder, monkeypatch):
     monkeypatch.setattr(refining, "length_scores", lambda model, guide: torch.nn.functional.one_hot(torch.tensor([7, 3]), 50).float())
     guide = model.encode(torch.tensor([SOURCES[0], SOURCES[0]]), torch.ones(2, 6))
     lengths = guessed_lengths(model, guide)
-    ids, own = mask_predict(model, model.output_layer(), guide, lengths, 4), own_positions(lengths)
+    ids, own = mask_predict(model, model.output_layer(), guide, lengths, 4), length_mask(lengths)
     hidden = [((row == model.mask) & own).sum(1).tolist() for row in seen]
     assert lengths.tolist() == [8, 4] and hidden == [[8, 4], [6, 3], [4, 2], [2, 1]]
     assert ids.shape == (2, 8)

@@ -55,7 +55,7 @@ def losses(
 
 def denoising_loss(model: PromptedEncoder, guide: Guide, draft: torch.Tensor, lengths: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
     """The loss of denoising `draft` (rows × positions) and, with `drafts`, what the denoiser makes of it; the mean over these drafts."""
-    chosen, mask = model.settings, own_positions(lengths, draft.shape[1])
+    chosen, mask = model.settings, length_mask(lengths, draft.shape[1])
     if chosen.guide == "detached":
         guide = guide.detached()
     parts = []
@@ -92,7 +92,7 @@ def align_by_mask_predict(model: PromptedEncoder, guide: Guide, targets: torch.T
     def at_places(values: torch.Tensor) -> torch.Tensor:
         return values.flatten(0, 1).index_select(0, places)
 
-    states = at_places(model.align(guide, ids, own_positions(lengths.clamp_min(1), targets.shape[1])))
+    states = at_places(model.align(guide, ids, length_mask(lengths.clamp_min(1), targets.shape[1])))
     smoothing = model.settings.label_smoothing if model.training else 0.0
     costs = piece_losses(states, *model.output_layer(), at_places(targets), smoothing)
     share = at_places((lengths / hidden.sum(dim=1).clamp_min(1))[:, None].expand_as(hidden))
@@ -110,13 +110,13 @@ def alignment_input(model: PromptedEncoder, source: torch.Tensor, guide: Guide) 
     """What CTC's alignment reads (rows × positions), how many positions each row has, and which these are."""
     times = model.settings.upsampling
     lengths = times * guide.lengths
-    mask = own_positions(lengths, times * source.shape[1])
+    mask = length_mask(lengths, times * source.shape[1])
     if model.settings.reads == "source":
         return source.repeat_interleave(times, dim=1), lengths, mask
     return torch.full(mask.shape, model.mask, device=source.device), lengths, mask
 
 
-def own_positions(lengths: torch.Tensor, width: int | None = None) -> torch.Tensor:
+def length_mask(lengths: torch.Tensor, width: int | None = None) -> torch.Tensor:
     """Rows × positions (of the longest row, or `width`): whether a position is one of the row's own."""
     return torch.arange(width or int(lengths.max()), device=lengths.device)[None] < lengths[:, None]
 
@@ -127,7 +127,7 @@ def positions_to_guess(lengths: torch.Tensor, width: int, random: torch.Generato
     They are from one to all of a row, and each number is as likely.
     """
     counts = (torch.rand(len(lengths), device=lengths.device, generator=random) * lengths).floor() + 1
-    own = own_positions(lengths.clamp_min(1), width)
+    own = length_mask(lengths.clamp_min(1), width)
     order = torch.rand(own.shape, device=lengths.device, generator=random).masked_fill(~own, 2.0).argsort(dim=1).argsort(dim=1)
     return own & (order < counts[:, None]) & (lengths > 0)[:, None]
 
@@ -228,7 +228,7 @@ def write(
     for batch in by_length([model.settings.upsampling * len(row) for row in rows], tokens):
         sources = [torch.tensor(rows[i]) for i in batch]
         ids = torch.nn.utils.rnn.pad_sequence(sources, batch_first=True, padding_value=pad).to(model.device)
-        guide = model.encode(ids, own_positions(torch.tensor([len(row) for row in sources], device=model.device)))
+        guide = model.encode(ids, length_mask(torch.tensor([len(row) for row in sources], device=model.device)))
         if model.settings.alignment == "ctc":
             parts = [(batch, by_ctc(model, layer, ids, guide, max_iterations))]
         else:
@@ -275,7 +275,7 @@ def denoised(
     best, counts = best.clone(), torch.zeros_like(lengths)
     left = torch.arange(len(draft), device=draft.device)
     for _ in range(max_iterations):
-        mask = own_positions(lengths[left], draft.shape[1])
+        mask = length_mask(lengths[left], draft.shape[1])
         now, draft = best_pieces(model.denoise(guide, draft, mask), *layer, model.blank, draft_kind(model))
         changed = ((now != best[left]) & mask).any(dim=1)
         best[left], counts[left] = now, counts[left] + 1
@@ -298,7 +298,7 @@ def mask_predict(model: PromptedEncoder, layer: Layer, guide: Guide, lengths: to
     All pieces are guessed at first. In iteration t of n the share (n − t) / n of a row, the pieces with the least probability, is masked
     and guessed again.
     """
-    mask = own_positions(lengths)
+    mask = length_mask(lengths)
     ids = torch.full(mask.shape, model.mask, device=model.device)
     chances = torch.zeros(mask.shape, device=model.device)
     for iteration in range(iterations):
