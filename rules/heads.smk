@@ -3,7 +3,7 @@ rule head_finetune:
     input:
         unpack(of(arms.grid_choice)),
         unpack(of(arms.switched_while_finetuning)),
-        unpack(of(arms.task_plugin)),
+        unpack(of(arms.finetuning_plugins)),
         start=of(arms.phase_start, "finetune"),
         train=of(arms.finetuning_text, "train"),
         dev=of(arms.finetuning_text, "dev"),

@@ -10,7 +10,11 @@ from workflow_scripts.run.estimates import training_disk, training_memory
 from workflow_scripts.run.model_findings import shape_of
 from workflow_scripts.run.resources import phases
 from workflow_scripts.stage import InputError
+from workflow_scripts.tasks.classification import Classification
+from workflow_scripts.tasks.experiment import head_settings
+from workflow_scripts.tasks.heads import load_text_head
 from workflow_scripts.tasks.plan import Plans
+from workflow_scripts.training.adapter import adapt
 
 WHERE = "experiments/help-de-en/training/adapter"
 
@@ -76,9 +80,41 @@ def test_settings_that_cannot_be_are_refused(path, value, said):
         load(changed(path, value))
 
 
-def test_a_head_is_finetuned_with_all_weights():
+def test_a_heads_adapter_is_counted_with_its_head(tmp_path):
+    raw = classified()
+    (name,) = raw["run"]["experiments"]
+    raw["experiments"][name]["classification"] |= {"adapter": {"kind": "lora", "rank": 2}, "gradient_checkpointing": True}
+    raw["backbones"][raw["experiments"][name]["backbone"]] = {"kind": "hub", "model": str(small_encoder(tmp_path, "xlm-roberta"))}
+    config = load(raw)
+    (found,) = adapters(phases(Plans(config)))
+    assert found.verdict == "ok" and found.said.endswith(", with the head"), found
+    phase = next(phase for phase in phases(Plans(config)) if phase.head)
+    network = load_text_head(tmp_path / "model", config.labelled[config.experiments[name].corpus].labels, Classification(), 1)
+    assert trained_weights(phase) == adapt(network, phase.adapter, 1, "classification").trained
+    shape = shape_of(phase.backbone)
+    assert training_memory(shape, phase, 0, trained_weights(phase)) < training_memory(shape, phase._replace(computes_again=False), 0)
+
+
+@pytest.mark.parametrize(
+    "training, said",
+    [
+        ({"adapter": {"kind": "lora", "rank": "x"}}, r"training\.adapter\.rank: input should be a valid"),
+        ({"updates": 3}, r"training\.updates: "),
+        (
+            {"max_length": 30},
+            r"training\.max_length: is for pretext phases; in a task phase only adapter, gradient_checkpointing, learning_rate",
+        ),
+        ({"learning_rate": 1e-4}, r"training\.learning_rate: is also in the grid of "),
+    ],
+)
+def test_an_arm_may_finetune_a_head_in_its_own_way(training, said):
     raw = classified()
     arm = raw["run"]["arms"][0]
-    raw["arms"][arm][-1]["training"] = {"adapter": {"kind": "lora"}}
-    with pytest.raises(InputError, match="a head is finetuned with all weights"):
+    raw["arms"][arm][-1]["training"] = {"adapter": {"kind": "dora"}, "weight_decay": 0.1}
+    (plan,) = (plan for plan in Plans(load(raw)).experiments.values() if plan.task.name == "classification")
+    chosen = head_settings(plan.settings, plan.phases_of(arm)[-1])
+    assert (chosen.adapter, chosen.weight_decay) == ({"kind": "dora"}, 0.1)
+    raw["arms"][arm][-1]["training"] = training
+    raw["experiments"][plan.name]["grid"] = {"learning_rate": [1e-5, 1e-4]}
+    with pytest.raises(InputError, match=said):
         load(raw)

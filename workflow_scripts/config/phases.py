@@ -40,7 +40,8 @@ class Phase:
     objective: dict[str, Any] = field(default_factory=dict)
     """Settings of the objective. For built-in objectives, the settings that a backbone has for them (`direction`, `masking` and so on)."""
     training: dict[str, Any] = field(default_factory=dict)
-    """Training settings of this phase that differ from the experiment's."""
+    """Training settings of this phase that differ from the experiment's. Where the task phase finetunes a head: `adapter`,
+    `gradient_checkpointing`, `learning_rate`, `dropout`, `attention_dropout`, `weight_decay` and `max_grad_norm` of the head's."""
     shots: Natural | None = None
     """For a decoder that is not trained: number of training pairs that the prompt shows before each source, drawn by the seed. The task
     phase is the arm's only phase. An arm without a phase (`prompted: []`) has 0."""

@@ -137,3 +137,17 @@ def special_tokens_around(tokenizer: Any) -> tuple[str, ...]:
 def tells_texts_apart(tokenizer: Any) -> bool:
     """Whether the second text of a pair has a type of its own, as BERT's has; XLM-R's pieces, which some BERTs read, have one type."""
     return 1 in tokenizer("a", "b", return_token_type_ids=True)["token_type_ids"]
+
+
+def head_parts(network: Any) -> list[str]:
+    """The modules of a network that are its head: those with weights beside its body, and the body's pooler, which heads alone read.
+
+    Raises `InputError` for a network whose body is not a part of it.
+    """
+    body = network.base_model
+    if body is network:
+        raise InputError(f"{type(network).__name__}: its head is not found, as its body is no part of it (`base_model_prefix`)")
+    parts = [module for module in network.children() if module is not body]
+    parts += [module for name, module in body.named_children() if name == "pooler"]
+    weighty = {id(module) for module in parts if any(True for _ in module.parameters())}
+    return [name for name, module in network.named_modules() if id(module) in weighty]

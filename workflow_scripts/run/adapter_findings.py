@@ -18,10 +18,11 @@ from workflow_scripts.tasks.plan import BackbonePlan
 
 def adapters(phases: Iterable[Trained]) -> Iterator[Finding]:
     """Whether each adapter of the phases fits its backbone, each combination once."""
-    seen: list[tuple[Any, BackbonePlan]] = []
+    seen: list[tuple[Any, ...]] = []
     for phase in phases:
-        if phase.adapter and (phase.adapter, phase.backbone) not in seen:
-            seen.append((phase.adapter, phase.backbone))
+        combined = phase.adapter, phase.backbone, phase.head, phase.labels
+        if phase.adapter and combined not in seen:
+            seen.append(combined)
             yield judged(f"{phase.where}.adapter", _fits, phase)
 
 
@@ -30,7 +31,7 @@ def _fits(phase: Trained) -> str:
     trained = trained_weights(phase)
     if trained is None:
         return f"{kind}; whether it fits {name} is known when that model is there"
-    return f"{kind} trains {trained:,} weights of {name}"
+    return f"{kind} trains {trained:,} weights of {name}{', with the head' if phase.head else ''}"
 
 
 def trained_weights(phase: Trained) -> int | None:
@@ -41,7 +42,24 @@ def trained_weights(phase: Trained) -> int | None:
     from workflow_scripts.training.adapter import adapt
 
     network = network_of(phase.backbone) if phase.adapter else None
-    return adapt(network, phase.adapter or {}, 1).trained if network is not None else None
+    if network is not None and phase.head:
+        network = _with_head(network.config, phase)
+    return adapt(network, phase.adapter or {}, 1, phase.head).trained if network is not None else None
+
+
+def _with_head(config: Any, phase: Trained) -> Any:
+    """The network of a phase that finetunes a head, without numbers."""
+    import torch
+
+    from workflow_scripts.models.networks import check_head, class_of, new_network
+    from workflow_scripts.tasks.heads import head_of
+
+    form = family_of(config)
+    head, changes = head_of(form, phase.head, phase.head_settings)
+    check_head(phase.backbone.name, form, head)
+    config.update(changes | ({"num_labels": phase.labels} if phase.labels else {}))
+    with torch.device("meta"):
+        return new_network(class_of(form, head), config)
 
 
 def network_of(backbone: BackbonePlan) -> Any | None:

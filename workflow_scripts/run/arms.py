@@ -24,6 +24,7 @@ from workflow_scripts.tasks.experiment import (
     head_settings,
     phase_training,
 )
+from workflow_scripts.tasks.head_settings import named
 from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.training.generator import USUAL
 from workflow_scripts.training.settings import Training
@@ -360,12 +361,13 @@ def _head(job: Job) -> Any:
 
 def head_block(job: Job) -> str:
     """The settings of finetuning of the experiment, as JSON."""
-    return as_json(_head(job))
+    return json.dumps(named(_head(job)), ensure_ascii=False)
 
 
-def task_plugin(job: Job) -> dict[str, list[str]]:
-    """The files of the plugin that the experiment's task comes from; what comes from none reads none."""
-    return plugin_inputs(job.plan.task)
+def finetuning_plugins(job: Job) -> dict[str, list[str]]:
+    """The files of the plugins that the experiment's task and an arm's adapter come from; what comes from none reads none."""
+    chosen = head_settings(job.plan.settings, job.phase("finetune"), job.point).adapter
+    return plugin_inputs(job.plan.task, registry.entry("adapter", chosen["kind"]) if chosen else None)
 
 
 def scoring_plugins(job: Job) -> dict[str, list[str]]:
@@ -398,7 +400,7 @@ def _more_parts(job: Job, part: str) -> list[str]:
 def finetuning_settings(job: Job) -> str:
     """What the finetuning of a head is given, as JSON: languages, epochs, labels, and its settings, with those of a point of the grid."""
     experiment, text, task, point = job.plan.settings, job.plan.text, job.plan.task, job.point or {}
-    chosen = dataclasses.asdict(head_settings(experiment, point))
+    chosen = named(head_settings(experiment, job.phase("finetune"), point))
     languages = {f"more_{part}": [text.language_of(each) for each in _more_parts(job, part)] for part in ("train", "dev")}
     epochs = point.get("epochs", job.phase("finetune").epochs)
     data = {"language": text.language, "epochs": epochs, **{key: codes for key, codes in languages.items() if codes}}

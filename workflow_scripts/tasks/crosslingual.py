@@ -7,7 +7,7 @@ words of a pretext phase, each sentence into one of several languages.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal, get_type_hints
 
@@ -35,6 +35,7 @@ from workflow_scripts.tasks.experiment import (
     published_problems,
     shared_problems,
 )
+from workflow_scripts.tasks.head_settings import OF_A_PHASE
 from workflow_scripts.tasks.plan import BackbonePlan, Plan, Plans
 from workflow_scripts.tasks.translation import Translation, learnt_sources
 from workflow_scripts.tasks.verbaliser import words_of
@@ -201,10 +202,11 @@ def phases(plan: FinetunedPlan, arms: list[str]) -> Iterator[Trained]:
             # each point is trained once, then the chosen one with every seed
             times = 1 + seeds / len(points) if points else seeds
             epochs = point.get("epochs", phase.epochs) or 0
-            yield _finetuning(f"{plan.where}.{experiment.head}", backbone, head_settings(experiment, point), epochs, times)
+            yield _finetuning(plan, backbone, head_settings(experiment, phase, point), epochs, times)
 
 
-def _finetuning(where: str, backbone: BackbonePlan, chosen: Any, epochs: int, times: float) -> Trained:
+def _finetuning(plan: FinetunedPlan, backbone: BackbonePlan, chosen: Any, epochs: int, times: float) -> Trained:
+    where, task = f"{plan.where}.{plan.settings.head}", plan.task
     return Trained(
         "head_finetune",
         where,
@@ -218,6 +220,11 @@ def _finetuning(where: str, backbone: BackbonePlan, chosen: Any, epochs: int, ti
         min(3, 1 + epochs * chosen.looks),
         min(2, 1 + epochs * chosen.looks),
         times,
+        chosen.adapter,
+        computes_again=chosen.gradient_checkpointing,
+        head=task.head,
+        head_settings=chosen,
+        labels=len(plan.text.labels) if plan.text and task.named else 0,
     )
 
 
@@ -238,8 +245,8 @@ def problems(plan: FinetunedPlan, unit: str) -> Iterator[str]:
                 f"arms.{arm}: {where}, a {plan.task.name}, counts epochs and not updates; give it an arm with "
                 f"`- {{data: task, epochs: 3}}`, and name that in run.arms, or in {where}.arms where other experiments have other arms"
             )
-        if phase.data == "task" and phase.training:
-            yield f"arms.{arm}.training: is for pretext phases; finetuning has {where}.{key}"
+        if phase.data == "task":
+            yield from _phase_settings_problems(plan, arm, phase.training)
     if experiment.select_on == "all" and not selecting_parts(plan):
         yield f"{where}.select_on: all needs `more_dev` in labelled.{plan.corpus}, dev text in other languages"
     yield from _grid_problems(where, experiment, key)
@@ -248,6 +255,16 @@ def problems(plan: FinetunedPlan, unit: str) -> Iterator[str]:
     if getattr(head, "switch_while_finetuning", False):
         switched.append(f"{where}.{key}.switch_while_finetuning")
     yield from text_problems(plan, unit, {f"{where}.{key}": head.max_length}, switched)
+
+
+def _phase_settings_problems(plan: FinetunedPlan, arm: str, given: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with the settings by which an arm finetunes a head otherwise than the experiment."""
+    where, grid = f"{plan.where}.{plan.settings.head}", plan.settings.grid
+    for key in given:
+        if key not in OF_A_PHASE:
+            yield f"arms.{arm}.training.{key}: is for pretext phases; in a task phase only {', '.join(OF_A_PHASE)} go over {where}"
+        elif key in grid:
+            yield f"arms.{arm}.training.{key}: is also in the grid of {plan.where}, which would go over it; leave one of them out"
 
 
 def _asking_problems(plan: Plan, arm: str) -> Iterator[str]:

@@ -53,6 +53,12 @@ class Trained(NamedTuple):
     """Whether each of several GPUs has a part of the weights."""
     computes_again: bool = False
     """Whether a layer keeps what goes into it alone."""
+    head: str = ""
+    """The head in the table of families that is finetuned; empty where the model writes or guesses text."""
+    head_settings: Any = None
+    """Settings of the head."""
+    labels: int = 0
+    """How many labels the head has; 0 where it has none of a list."""
 
 
 def of_training(rule: str, where: str, backbone: BackbonePlan, training: Training, times: float) -> Trained:
@@ -120,12 +126,15 @@ def phase_training(experiment: Experiment, phase: Phase, point: dict[str, Any] |
     return checker(Training).validate_python(merged)
 
 
-def head_settings(experiment: Any, point: dict[str, Any] | None = None) -> Any:
-    """The settings of an experiment's head, those of a point of its grid over them; the epochs of a point stand beside them."""
+def head_settings(experiment: Any, phase: Phase, point: dict[str, Any] | None = None) -> Any:
+    """The settings of an experiment's head, those of a point of its grid over them, the `training` of an arm's task phase over both.
+
+    The epochs of a point stand beside them.
+    """
     block = getattr(experiment, experiment.head)
     chosen = {key: value for key, value in (point or {}).items() if key != "epochs"}
     # makes a number of 1e-5, which is a string in YAML
-    return checker(block.__class__).validate_python({**asdict(block), **chosen})
+    return checker(block.__class__).validate_python({**asdict(block), **chosen, **phase.training})
 
 
 def generator_settings(experiment: Any, phase: Phase) -> Any:
@@ -148,20 +157,18 @@ def checker(settings: type) -> TypeAdapter[Any]:
 
 
 def adapter_problems(plan: Plan) -> Iterator[str]:
-    """Adapters of phases that have none: of random weights, of what writes at once, and of finetuning a head."""
+    """Adapters of phases that have none: of random weights, and of what writes at once."""
     experiment = plan.settings
     for arm, phase in plan.phases:
-        where = f"arms.{arm}" if "adapter" in phase.training else plan.where
-        head = experiment.head and phase.data == "task"
-        if phase.training.get("adapter") and head:
-            yield f"{where}.training.adapter: a head is finetuned with all weights; name the adapter in a phase before it, or leave it out"
-        elif phase.training.get("adapter", getattr(experiment, "training", Training()).adapter) and not head:
+        block = experiment.head if experiment.head and phase.data == "task" else "training"
+        chosen = phase.training.get("adapter", getattr(experiment, block, Training()).adapter)
+        if chosen and (phase.start == "scratch" or phase.generator != USUAL):
+            where = f"arms.{arm}.training" if "adapter" in phase.training else f"{plan.where}.{block}"
             what = "random weights" if phase.start == "scratch" else f"generator: {phase.generator}"
-            if phase.start == "scratch" or phase.generator != USUAL:
-                yield (
-                    f"{where}.training.adapter: is for models that are there and write piece by piece, not for {what}; set "
-                    "`training: {adapter: null}` in that phase"
-                )
+            yield (
+                f"{where}.adapter: is for models that are there and write piece by piece, not for {what}; set "
+                "`training: {adapter: null}` in that phase"
+            )
 
 
 def shared_problems(plan: Plan) -> Iterator[str]:

@@ -18,13 +18,15 @@ from workflow_scripts.models.reading import check_read
 from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.number_types import Positive
 from workflow_scripts.stage import processes
-from workflow_scripts.tasks.head_settings import HeadSettings
+from workflow_scripts.tasks.head_settings import HeadSettings, named
 from workflow_scripts.tasks.heads import Reader, summed_loss
 from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.tagged import INNER_BLANK
 from workflow_scripts.training.checkpoints import Deadline, chosen_updates, describe_phase
 from workflow_scripts.training.choice import chosen_for
 from workflow_scripts.training.job import Job, begun, finish
+from workflow_scripts.training.method import Method
+from workflow_scripts.training.phase import MEASURED, adapter_plugin, check_adapter_fits, hand_over
 from workflow_scripts.training.rows import split_batch
 from workflow_scripts.training.settings import Training
 
@@ -61,26 +63,28 @@ class Prepared(NamedTuple):
     network: Any
     reader: Reader
     batches: "Batches"
-    look: Callable[[], dict[str, float]]
-    """Measures ``eval_loss`` and ``eval_error`` (1 − the score) on the dev sets."""
+    look: Callable[..., dict[str, float]]
+    """Measures ``eval_loss`` and ``eval_error`` (1 − the score) on the dev sets, or on the first examples of each, if given how many."""
     score: str
     """What the score is called."""
+    head: str
+    """The head in the table of families that the network has."""
     loss: Callable[..., Any] = summed_loss
     """The loss of an update, of the head's output and the labels."""
     switched: dict[str, float] | None = None
     """How many words are switched in the first epoch (`switching.with_shares`), where some are."""
 
 
-_ROUNDING_ONLY = ("device", "micro_batch")
+_ROUNDING_ONLY = ("device", "micro_batch", "gradient_checkpointing")
 """Settings that may change between a killed call and its continuation: they affect only rounding and dropout's random numbers."""
 
 
 def describe(settings: Any, block: str, text: dict[str, Path], start: Path, seed: int, from_scratch: bool) -> dict[str, Any]:
     """What a phase's checkpoints depend on; `block` names the settings of the head in `settings`."""
     description = describe_phase(asdict(settings), text, start, seed, from_scratch)
-    for name in _ROUNDING_ONLY:
-        del description[block][name]
-    return description
+    chosen: HeadSettings = getattr(settings, block)
+    description[block] = {name: value for name, value in named(chosen).items() if name not in _ROUNDING_ONLY}
+    return description | (adapter_plugin(chosen.adapter) if chosen.adapter else {})
 
 
 Prepare = Callable[[Job, tuple[Path, ...], tuple[Path, ...], Any], Prepared]
@@ -104,7 +108,9 @@ def finetune_head(
     `also`. A `choice` that was made in a grid goes over the settings. Under torchrun the processes share the work of each update. Raises as
     `training.restore` does.
     """
+    from workflow_scripts.training.adapter import adapt
     from workflow_scripts.training.callbacks import Diverged
+    from workflow_scripts.training.loop import compute_again
 
     changed, checkpoints = chosen_for(job.choice, "finetune", job.seed, job.checkpoints)
     epochs = changed.pop("epochs", settings.epochs)
@@ -113,11 +119,16 @@ def finetune_head(
     description = describe(settings, block, {**tables, **(text or {})}, job.start, job.seed, job.from_scratch)
     description |= also or {}
     chosen: HeadSettings = getattr(settings, block)
+    if chosen.adapter:
+        check_adapter_fits(chosen.adapter, Method(), job.from_scratch, block)
     with begun(job._replace(checkpoints=checkpoints), description) as folder:
         prepared = prepare(job, train, dev, settings)
         texts = ((str(path), code, plain_texts(path)) for path, code in zip(train, settings.train_languages, strict=True))
         unknown = check_read(prepared.reader.codec, texts)
         network, score = prepared.network, f"dev_{prepared.score}"
+        adapted = adapt(network, chosen.adapter, job.seed, prepared.head) if chosen.adapter else None
+        if chosen.gradient_checkpointing:
+            compute_again(network, block)
         diverged = ""
         try:
             history = train_head(job, chosen, prepared, folder)
@@ -126,6 +137,13 @@ def finetune_head(
                 raise
             history, diverged = reason.history, str(reason)
         network.config.finetuned_language = settings.language
+
+        def measure() -> dict[str, float]:
+            return {"loss": prepared.look(MEASURED)["eval_loss"]}
+
+        measured = sum(min(MEASURED, len(read_table(path))) for path in dev) if adapted else 0
+        about_adapter = {"languages": list(dict.fromkeys(settings.train_languages)), "finetuning": named(chosen)}
+        handed = hand_over(adapted, job, diverged, measure, measured, about_adapter)
         looks = [{**entry, score: 1 - entry["eval_error"]} if "eval_error" in entry else entry for entry in history]
         about = {
             "languages": list(dict.fromkeys(settings.train_languages)),
@@ -141,6 +159,7 @@ def finetune_head(
             },
             "handed_on": {} if diverged else best_look(looks, chosen, score),
             "diverged": diverged,
+            **handed,
             # the head's, with what a grid chose, beside those of the stage
             "settings": {**asdict(chosen), **asdict(settings)},
         }

@@ -128,7 +128,8 @@ def prepare(
     def rows(epoch: int) -> list[Row]:
         return [*part_of(reader, switched(epoch)[0], settings.language, about.numbered).rows, *fixed] if switched else fixed
 
-    held_out = [part_of(reader, table, code, about.numbered) for table, code in zip(looked_at, settings.dev_languages, strict=True)]
+    dev_tables = [*zip(looked_at, settings.dev_languages, strict=True)]
+    held_out = [part_of(reader, table, code, about.numbered) for table, code in dev_tables]
     network = task.network(job.start, labels, chosen, job.seed, job.from_scratch)
     precision = pick_precision(chosen.precision, pick_device(chosen.device))
     metric = task.leading(chosen, labels)
@@ -140,10 +141,14 @@ def prepare(
         counted = task.counts(part.examples, answered.answers, part.language, about).sum(axis=0)
         return {"eval_loss": answered.loss(), "eval_error": 1 - task.scores[metric](counted)}
 
+    def look(most: int | None = None) -> dict[str, float]:
+        some = held_out if most is None else [part_of(reader, table[:most], code, about.numbered) for table, code in dev_tables]
+        return mean_of([look_at(part) for part in some])
+
     whole = len(part_of(reader, tables[0], settings.language, about.numbered).rows) if switched else 0
     batches = Batches(rows, whole + len(fixed), settings.epochs, chosen, job.seed)
     shares = with_shares(switched(0)[1]) if switched else None
-    return Prepared(network, reader, batches, lambda: mean_of([look_at(part) for part in held_out]), metric, task.loss(about), shares)
+    return Prepared(network, reader, batches, look, metric, task.head, task.loss(about), shares)
 
 
 def predict(

@@ -1,8 +1,9 @@
 """head_settings: settings of finetuning a head."""
 
-from dataclasses import dataclass
-from typing import Annotated, Literal
+from dataclasses import asdict, dataclass
+from typing import Annotated, Any, Literal
 
+from workflow_scripts.entry_names import Chosen
 from workflow_scripts.number_types import AboveZero, Limits, Natural, NotNegative, Positive, ShareBelowOne
 
 
@@ -40,6 +41,32 @@ class HeadSettings:
     """Precision of computing. `auto`: bfloat16 with float32 weights on a GPU that supports it, else float32."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Device for training; `auto` takes a GPU if there is one."""
+    adapter: Annotated[dict[str, Any] | None, Chosen("adapter")] = None
+    """Adapter that trains few weights of the model, as `training.adapter` does: `{kind: lora, rank: 16}`. The head is trained whole. By
+    default all weights are trained. The model that comes out has the adapter merged into it. The adapter lies beside it, with the head, in
+    peft's format if peft knows it. Use a higher learning rate, 1e-4 to 1e-3."""
+    gradient_checkpointing: bool = False
+    """Keep only each layer's input, and compute the rest again in the backward pass. Needs a fraction of the memory for an update's
+    tokens, and about a third more time."""
+
+
+OF_A_PHASE = (
+    "adapter",
+    "gradient_checkpointing",
+    "learning_rate",
+    "dropout",
+    "attention_dropout",
+    "weight_decay",
+    "max_grad_norm",
+)
+"""Settings that the `training` of an arm's task phase may change: how a head is trained, but not what it reads."""
+_LATER = {"adapter": None, "gradient_checkpointing": False}
+"""Settings that came later → what they are where nothing else is chosen."""
+
+
+def named(settings: HeadSettings) -> dict[str, Any]:
+    """The settings by name, without later ones that nobody has chosen: models from before there were such are not trained anew."""
+    return {name: value for name, value in asdict(settings).items() if name not in _LATER or value != _LATER[name]}
 
 
 @dataclass

@@ -11,6 +11,7 @@ import torch
 
 from workflow_scripts.device import reading_in, without_gradients
 from workflow_scripts.models.batches import Row, by_length, collate, tokens_at_once
+from workflow_scripts.models.family import Family
 from workflow_scripts.models.networks import load_network
 from workflow_scripts.models.products import quick_products
 from workflow_scripts.models.recognition import UNLIMITED, family_of, longest_row, network_config
@@ -24,6 +25,17 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
+def head_of(form: Family, head: str, settings: Any) -> tuple[str, dict[str, Any]]:
+    """The head in the table of families that a task's `head` is by its settings, and what these change in the model's configuration."""
+    encoder_alone = getattr(settings, "parts", "both") == "encoder"
+    if head != "classification":
+        return head, {"token_head": "encoder", "decoder_layers": 0} if encoder_alone else {}
+    if not (encoder_alone and form.decoder):
+        return head, {}
+    reads = "mean" if settings.reads == "mean" else "first" if form.row[0] == "tag" else "last"
+    return f"encoder_{head}", {"head_reads": reads, "decoder_layers": 0}
+
+
 def load_text_head(folder: Path, labels: list[str] | None, settings: TextHeadSettings, seed: int, from_scratch: bool = False) -> Any:
     """The model in `folder` with a head for whole texts and `labels`, drawn from `seed` if it has none; without `labels`, with its own."""
     drawn: dict[str, Any] = {"seed": seed, "labels": labels, "new_head": bool(labels), "from_scratch": from_scratch}
@@ -32,10 +44,8 @@ def load_text_head(folder: Path, labels: list[str] | None, settings: TextHeadSet
     if form.causal:
         # the head reads the last piece that is no padding, by this setting, which many a published decoder lacks
         chosen["pad_token_id"] = load_codec(folder).pad
-    if settings.parts == "both" or not form.decoder:
-        return load_network(folder, "classification", **chosen, **drawn)
-    reads = "mean" if settings.reads == "mean" else "first" if form.row[0] == "tag" else "last"
-    return load_network(folder, "encoder_classification", **chosen, head_reads=reads, decoder_layers=0, **drawn)
+    head, changes = head_of(form, "classification", settings)
+    return load_network(folder, head, **chosen, **changes, **drawn)
 
 
 def load_token_head(
@@ -46,8 +56,8 @@ def load_token_head(
     It is drawn from `seed` if the model has none; without `labels` (None), the model's own is loaded.
     """
     chosen: dict[str, Any] = {"dropout": settings.dropout, "attention_dropout": settings.attention_dropout}
-    chosen |= {"token_head": "encoder", "decoder_layers": 0} if settings.parts == "encoder" else {}
-    return load_network(folder, head, **chosen, seed=seed, labels=labels, new_head=labels is not None, from_scratch=from_scratch)
+    _, changes = head_of(family_of(folder), head, settings)
+    return load_network(folder, head, **chosen, **changes, seed=seed, labels=labels, new_head=labels is not None, from_scratch=from_scratch)
 
 
 class Reader:

@@ -75,6 +75,15 @@ def adapter(name: str, *, label: str = "", source: str = "", settings: type | No
 # a network with an adapter
 
 
+TASK_TYPES = {"classification": "SEQ_CLS", "labelling": "TOKEN_CLS", "answering": "QUESTION_ANS"}
+"""A head in the table of families → what peft calls its task."""
+
+
+def sides(network: Any, form: Any) -> list[str]:
+    """The halves of a model's family that a network has: a head may read the encoder alone."""
+    return [side for side in form.layers if side == "encoder" or hasattr(network.base_model, side)]
+
+
 class Adapted(NamedTuple):
     """A network with an adapter, which is changed in place."""
 
@@ -88,6 +97,8 @@ class Adapted(NamedTuple):
     """The weights that are trained."""
     merge: Callable[[], None] | None = None
     """Merges weights that the adapter has added itself."""
+    head: str = ""
+    """The head in the table of families that is trained with it; empty of a network that writes or guesses text."""
 
     @property
     def trained(self) -> int:
@@ -100,8 +111,10 @@ class Adapted(NamedTuple):
         return {"kind": self.entry.name, "label": self.entry.label, "settings": self.settings, "trained": self.trained}
 
 
-def adapt(network: Any, chosen: Mapping[str, Any], seed: int) -> Adapted:
+def adapt(network: Any, chosen: Mapping[str, Any], seed: int, head: str = "") -> Adapted:
     """Have only the weights of an adapter trained, its `chosen` settings as they stand in a configuration; new ones are drawn from `seed`.
+
+    Where the network has the `head` of a task, all weights of the head are trained as well.
 
     Raises `InputError` for settings that do not fit the network, for names of weights that it does not have, and for an adapter of the
     output layer, whose matrix the loss reads as it is.
@@ -110,13 +123,14 @@ def adapt(network: Any, chosen: Mapping[str, Any], seed: int) -> Adapted:
 
     from workflow_scripts.models.networks import some_names
     from workflow_scripts.models.recognition import family_of
+    from workflow_scripts.models.structure import head_parts
 
     entry: Adapter = registry.entry("adapter", chosen["kind"])
     own = from_plain(entry.settings, {key: value for key, value in chosen.items() if key != "kind"}) if entry.settings else None
     given = {"network": network, "form": family_of(network.config), "settings": own}
     set_seed(seed)
     made = plugins.call_if_theirs(entry, entry.make, {each: given[each] for each in entry.asked}, lambda: type(network).__name__)
-    wrapped, merge = None, None
+    wrapped, merge, parts = None, None, head_parts(network) if head else []
     if isinstance(made, Added):
         made, merge = made
     if isinstance(made, Iterable) and not isinstance(made, str):
@@ -124,19 +138,20 @@ def adapt(network: Any, chosen: Mapping[str, Any], seed: int) -> Adapted:
         if lost := sorted(map(str, wanted - there.keys())):
             has = f"which the network does not have; it has {some_names([*there])}"
             raise InputError(f"adapter {entry.name!r} names the weight {lost[0]!r}, {has}")
+        wanted |= {name for name in there if any(name.startswith(f"{part}.") for part in parts)}
         for name, weight in there.items():
             weight.requires_grad_(name in wanted)
     else:
-        wrapped = _wrapped(entry, network, made)
+        wrapped = _wrapped(entry, network, made, head, parts)
     names = tuple(name for name, weight in network.named_parameters() if weight.requires_grad)
     if not names:
         raise InputError(f"adapter {entry.name!r} trains no weights of {type(network).__name__}; it returns names of weights")
     network.checkpointed = names
-    return Adapted(entry, asdict(own) if own else {}, network, wrapped, names, merge)
+    return Adapted(entry, asdict(own) if own else {}, network, wrapped, names, merge, head)
 
 
-def _wrapped(entry: Adapter, network: Any, config: Any) -> Any:
-    """The network as peft sees it, after its layers have got what peft adds."""
+def _wrapped(entry: Adapter, network: Any, config: Any, head: str, parts: list[str]) -> Any:
+    """The network as peft sees it, after its layers have got what peft adds; the `parts` of a `head` are trained and saved whole."""
     from peft import PeftConfig, get_peft_model
     from peft.tuners.tuners_utils import BaseTunerLayer
 
@@ -145,7 +160,10 @@ def _wrapped(entry: Adapter, network: Any, config: Any) -> Any:
     if not isinstance(config, PeftConfig):
         raise InputError(f"adapter {entry.name!r} returned {config!r}; it returns names of weights, a configuration of peft, or Added")
     form = family_of(network.config)
-    if form.writes and not config.task_type:
+    if head:
+        config.task_type = TASK_TYPES[head]
+        config.modules_to_save = sorted({*(getattr(config, "modules_to_save", None) or ()), *parts})  # type: ignore[attr-defined]
+    elif form.writes and not config.task_type:
         config.task_type = "CAUSAL_LM" if form.causal else "SEQ_2_SEQ_LM"
     try:
         wrapped = get_peft_model(network, config)
@@ -206,7 +224,7 @@ def save_adapter(adapted: Adapted, start: Path, folder: Path, about: Mapping[str
     else:
         _save_by_peft(adapted.wrapped, "default", temporary, base)
     phases = [*before.get("phases", [before["settings"]]), adapted.about()["settings"]] if before else []
-    record = {**adapted.about(), **({"phases": phases} if phases else {}), "base": base, **about}
+    record = {**adapted.about(), **({"phases": phases} if phases else {}), "base": base, **_of_head(adapted, start), **about}
     (temporary / FILE).write_text(json.dumps(record, indent=1, ensure_ascii=False), encoding="utf-8")
     (temporary / "README.md").write_text(card(adapted, base, record, templates), encoding="utf-8")
     if templates is not None:
@@ -214,6 +232,21 @@ def save_adapter(adapted: Adapted, start: Path, folder: Path, about: Mapping[str
     to_disk(temporary)
     shutil.rmtree(folder, ignore_errors=True)
     os.replace(temporary, folder)
+
+
+def _of_head(adapted: Adapted, start: Path) -> dict[str, Any]:
+    """What an adapter's record has of a head: its network, and the settings that it has otherwise than the model in `start`."""
+    from transformers import AutoConfig
+
+    if not adapted.head:
+        return {}
+    before, now = (config.to_diff_dict() for config in (AutoConfig.from_pretrained(start), adapted.network.config))
+    changed = {name: value for name, value in now.items() if before.get(name) != value and name not in _NOT_OF_A_HEAD}
+    return {"head": {"kind": adapted.head, "network": type(adapted.network).__name__, "config": changed}}
+
+
+_NOT_OF_A_HEAD = ("architectures", "dtype", "transformers_version")
+"""Settings of a saved model that do not say what its network is."""
 
 
 def adapter_before(adapted: Adapted, start: Path) -> dict[str, Any]:
@@ -283,7 +316,10 @@ def card(adapted: Adapted, base: Mapping[str, Any], record: Mapping[str, Any], t
     """The model card; `templates` are those by which the model is asked."""
     from workflow_scripts.models.networks import TEXT_PART
 
-    if adapted.wrapped is not None and base.get("text_part"):
+    if adapted.wrapped is not None and adapted.head:
+        head = f"{record['head']['network']} of {base['model']} with the settings of `head.config` in `{FILE}`"
+        opened = f"Open it with `peft`: `PeftModel.from_pretrained(model, FOLDER)`, where `model` is a {head}. The head is in it, whole."
+    elif adapted.wrapped is not None and base.get("text_part"):
         named = json.dumps(base["model"])
         part = f"{named}, config=AutoConfig.from_pretrained({named}).text_config, key_mapping={TEXT_PART}"
         opened = (
@@ -368,7 +404,14 @@ def main(adapter: Path, output: Path, *, base: str = "") -> None:
     check_weights(folder)
     family = family_of(folder)
     check_tokenizer(folder, family.tokenizer_files)
-    network = read_weights(class_of(family, "text"), folder, new_head=False, config=network_config(folder))
+    config, kind = network_config(folder), "text"
+    if head := (read_json(adapter / FILE) if (adapter / FILE).is_file() else {}).get("head"):
+        labels = {int(number): label for number, label in head["config"].get("id2label", {}).items()}
+        config.update({**head["config"], **({"id2label": labels} if labels else {})})
+        kind = f"encoder_{head['kind']}" if "head_reads" in head["config"] else head["kind"]
+    elif named.get("task_type") in TASK_TYPES.values():
+        raise InputError(f"{adapter}: is of a model with a head, and has no {FILE} that says with which; merge it with peft itself")
+    network = read_weights(class_of(family, kind), folder, new_head=bool(head), config=config)
     try:
         whole = PeftModel.from_pretrained(network, str(adapter)).merge_and_unload(safe_merge=True)
     except (RuntimeError, ValueError, KeyError, OSError) as error:

@@ -45,8 +45,13 @@ def is_rounded(network: Any) -> bool:
 
 def merge_unrounded(network: Any) -> None:
     """Put the matrices back as they were, each with what its adapter adds to it."""
+    from peft.utils.other import ModulesToSaveWrapper
+
     for name, linear in network.unrounded.items():
         added = network.get_submodule(name).get_delta_weight("default")
         linear.weight.data += added.to(linear.weight.device, linear.weight.dtype)
         network.set_submodule(name, linear.to(added.device))
+    for name, module in [*network.named_modules()]:
+        if isinstance(module, ModulesToSaveWrapper):  # of a head, which was trained whole
+            network.set_submodule(name, module.modules_to_save["default"])
     network.unrounded, network.is_loaded_in_4bit = {}, False

@@ -110,12 +110,12 @@ def train(
         return fit(network, batches, parts // processes(), to_batch, loss, look, watch, progress, seed, handed_on)
 
 
-def compute_again(network: PreTrainedModel) -> None:
-    """Have layers keep what goes into them alone; raises `InputError` for a network that cannot."""
+def compute_again(network: PreTrainedModel, block: str = "training") -> None:
+    """Have layers keep what goes into them alone; raises `InputError` for a network that cannot, by the settings' `block`."""
     try:
         network.activation_checkpointing_enable({"use_reentrant": False})
     except ValueError as error:
-        raise InputError(f"training.gradient_checkpointing: {in_one_line(error)}; leave it out") from None
+        raise InputError(f"{block}.gradient_checkpointing: {in_one_line(error)}; leave it out") from None
 
 
 def batch_maker(codec: Codec, settings: Training, select: bool, length: int = 0) -> Callable[[list], dict[str, torch.Tensor]]:

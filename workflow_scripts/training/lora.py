@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from workflow_scripts.errors import InputError
 from workflow_scripts.number_types import AboveZero, Positive, ShareBelowOne
-from workflow_scripts.training.adapter import adapter
+from workflow_scripts.training.adapter import adapter, sides
 from workflow_scripts.training.four_bits import round_matrices
 
 
@@ -81,7 +81,7 @@ def matrices(network: Any, form: Any) -> dict[str, tuple[int, int]]:
     from workflow_scripts.models.networks import layers_of
 
     body, found = network.base_model, dict[str, tuple[int, int]]()
-    for side in form.layers:
+    for side in sides(network, form):
         for name, module in layers_of(body, form, side).named_modules():
             if isinstance(module, Linear | Conv1D):
                 last = name.split(".")[-1]
@@ -94,5 +94,5 @@ def outside(network: Any, form: Any, names: Iterable[str]) -> list[str]:
     """The modules of a network that have these names and are in none of its layers."""
     from workflow_scripts.models.networks import layers_of
 
-    inside = {id(module) for side in form.layers for module in layers_of(network.base_model, form, side).modules()}
+    inside = {id(module) for side in sides(network, form) for module in layers_of(network.base_model, form, side).modules()}
     return [name for name, module in network.named_modules() if name.split(".")[-1] in {*names} and id(module) not in inside]

@@ -48,9 +48,7 @@ def train_phase(
         del described["adapter"]  # checkpoints from before there were adapters are still gone on from
     else:
         check_adapter_fits(settings.adapter, method, job.from_scratch)
-        # checkpoints of another version of a plugin are not gone on from
-        if sha256 := plugins.sha256_of(registry.entry("adapter", settings.adapter["kind"])):
-            described["adapter_plugin"] = sha256
+        described |= adapter_plugin(settings.adapter)
     if not settings.packed:
         del described["packed"]  # as above
     elif method.train is not Method().train:
@@ -80,13 +78,13 @@ def train_phase(
             if not job.keep_diverged:
                 raise
             history, diverged = reason.history, str(reason)
-        if is_first_process():
-            remove_adapter(job.model.with_name("adapter"))
-        if adapted and diverged:
-            taken |= {"adapter": adapted.about()}
-            merged(adapted, finite=False)
-        elif adapted and is_first_process():
-            taken |= hand_over(adapted, codec, dev, job, {"languages": [*languages], "training": asdict(settings)})
+        some = [replace(part, rows=part.rows[:MEASURED]) for part in dev if adapted]
+
+        def measure() -> dict[str, float]:
+            return {"nats": dev_loss(network, codec, some)}
+
+        about_adapter = {"languages": [*languages], "training": asdict(settings)}
+        taken |= hand_over(adapted, job, diverged, measure, sum(len(part.rows) for part in some), about_adapter, codec.own_templates)
         about = {
             "languages": languages,
             "rows": rounds.rows,
@@ -107,26 +105,49 @@ def train_phase(
 # few weights
 
 
-def check_adapter_fits(chosen: Mapping[str, Any], method: Method, from_scratch: bool) -> None:
-    """Raise `InputError` where a phase's own way to train, or random weights, leave no place for an adapter."""
+def adapter_plugin(chosen: Mapping[str, Any]) -> dict[str, str]:
+    """What a description of checkpoints has of the plugin of an adapter: those of another version of it are not gone on from."""
+    sha256 = plugins.sha256_of(registry.entry("adapter", chosen["kind"]))
+    return {"adapter_plugin": sha256} if sha256 else {}
+
+
+def check_adapter_fits(chosen: Mapping[str, Any], method: Method, from_scratch: bool, block: str = "training") -> None:
+    """Raise `InputError` where a phase's own way to train, or random weights, leave no place for an adapter of the settings in `block`."""
     if method.open or method.load is not load_model:
-        raise InputError(f"training.adapter: {chosen['kind']} is for models that are trained as they are; leave it out for this phase")
+        raise InputError(f"{block}.adapter: {chosen['kind']} is for models that are trained as they are; leave it out for this phase")
     if from_scratch:
-        raise InputError(f"training.adapter: {chosen['kind']} changes little of a model, and random weights need more; leave it out")
+        raise InputError(f"{block}.adapter: {chosen['kind']} changes little of a model, and random weights need more; leave it out")
 
 
-_MEASURED = 200
+MEASURED = 200
 """Rows of each dev set on which the hand-over is measured."""
 
 
-def hand_over(adapted: Adapted, codec: Codec, dev: list[Dev], job: Job, about: Mapping[str, Any]) -> dict[str, Any]:
-    """Write the adapter beside the model and merge it into the network; returns what the report says.
+def hand_over(
+    adapted: Adapted | None,
+    job: Job,
+    diverged: str,
+    measure: Callable[[], Mapping[str, float]],
+    rows: int,
+    about: Mapping[str, Any],
+    templates: Templates | None = None,
+) -> dict[str, Any]:
+    """Write the adapter beside the model and merge it into the network; returns what the report says. Without one an older one goes.
 
-    The loss of the same dev rows, in nats per label, is measured before and after: the two are equal to rounding.
+    `measure` gives the loss of so many dev `rows`, by its unit. It is called before and after: the two are equal to rounding. Of a
+    training that has `diverged` nothing is measured or written.
     """
-    some = [replace(part, rows=part.rows[:_MEASURED]) for part in dev]
+    if not is_first_process():
+        return {}
+    remove_adapter(job.model.with_name("adapter"))
+    if adapted is None:
+        return {}
     said = adapted.about()
-    before = dev_loss(adapted.network, codec, some)
-    save_adapter(adapted, job.start, job.model.with_name("adapter"), {**about, "seed": job.seed}, codec.own_templates)
-    after = dev_loss(merged(adapted), codec, some)
-    return {"adapter": {**said, "merged": {"rows": sum(len(part.rows) for part in some), "nats_before": before, "nats_after": after}}}
+    if diverged:
+        merged(adapted, finite=False)
+        return {"adapter": said}
+    before = measure()
+    save_adapter(adapted, job.start, job.model.with_name("adapter"), {**about, "seed": job.seed}, templates)
+    merged(adapted)
+    both = {f"{unit}_{when}": value for when, found in (("before", before), ("after", measure())) for unit, value in found.items()}
+    return {"adapter": {**said, "merged": {"rows": rows, **both}}}

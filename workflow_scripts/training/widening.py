@@ -14,7 +14,7 @@ from typing import Any
 
 from workflow_scripts.errors import InputError
 from workflow_scripts.number_types import Positive
-from workflow_scripts.training.adapter import Added, adapter
+from workflow_scripts.training.adapter import Added, adapter, sides
 
 
 @dataclass
@@ -56,7 +56,7 @@ def _layers(network: Any, form: Any) -> Iterator[tuple[Any, str, str]]:
 
     from workflow_scripts.models.networks import layers_of, places_of_matrices
 
-    for side in form.layers:
+    for side in sides(network, form):
         for layer in layers_of(network.base_model, form, side):
             places = places_of_matrices(layer, form, side)
             where, _, name = places["FC1"].rpartition(".")

@@ -1,0 +1,135 @@
+"""Settings of heads: an adapter beside a head that is trained whole, layers that compute again, and settings of one arm."""
+
+from functools import partial
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from test_checkpoints import stopped_after
+from tiny_models import MANUAL
+
+from workflow_scripts.models.structure import head_parts
+from workflow_scripts.stage import InputError, read_json
+from workflow_scripts.tasks import head
+from workflow_scripts.tasks.classification import CLASSIFICATION, Classification
+from workflow_scripts.tasks.finetuning import describe
+from workflow_scripts.tasks.heads import Reader, label_scores, load_text_head, load_token_head
+from workflow_scripts.tasks.labelling import Labelling
+from workflow_scripts.text.examples import Example
+from workflow_scripts.text.files import read_lines
+from workflow_scripts.training.adapter import adapt, main, merged
+from workflow_scripts.training.job import Job
+
+LABELS = ["Writer", "Calc"]
+LORA = {"kind": "lora", "rank": 2, "dropout": 0.1}
+
+
+def load(folder, kind, parts="both"):
+    """A model with a new head."""
+    if kind == "classification":
+        return load_text_head(folder, ["a", "b", "c"], Classification(parts=parts), 1)
+    return load_token_head(folder, kind, [] if kind == "answering" else ["a", "b", "c"], Labelling(parts=parts), 1)
+
+
+@pytest.mark.parametrize("kind", ["lora", "dora", "bottleneck"])
+@pytest.mark.parametrize(
+    "family, parts",
+    [(family, "both") for family in ("bert", "xlm-roberta", "mbart", "nllb", "mt5", "qwen3")] + [("mbart50", "encoder")],
+)
+def test_each_head_is_trained_whole_beside_an_adapter(models, family, parts, kind):
+    for each in ("classification", "labelling", "answering"):
+        if family == "qwen3" and (each == "answering" or kind == "bottleneck"):
+            continue  # which decoders do not have
+        network = load(models[family], each, parts)
+        names = {*network.state_dict()}
+        of_head = {name for name in names if any(name.startswith(f"{part}.") for part in head_parts(network))}
+        adapted = adapt(network, {"kind": kind} | ({} if kind == "bottleneck" else {"rank": 2}), 1, each)
+        trained = {name.replace("modules_to_save.default.", "") for name in adapted.names}
+        assert of_head and of_head <= trained and trained - of_head
+        assert all(".lora_" in name or ".beside." in name for name in trained - of_head)
+        assert {*merged(adapted).state_dict()} == names and all(weight.requires_grad for weight in network.parameters())
+
+
+def finetune(start, table, out, **changes):
+    out.mkdir(exist_ok=True)
+    chosen = Classification(**{"batch_size": 16, "learning_rate": 1e-2, "max_length": 40, "patience": 0, "device": "cpu", **changes})
+    settings = CLASSIFICATION.finetune_settings(language="en", labels=LABELS, epochs=3, classification=chosen)
+    job = Job(start, *(out / name for name in ("model", "curve.tsv", "training.json", "checkpoints")), threads=1)
+    head.finetune(CLASSIFICATION, job, train=(table,), dev=(table,), settings=settings)
+    return load_file(out / "model/model.safetensors")
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory):
+    """Some paragraphs of the manual, of two applications."""
+    rows = [line.split("\t") for line in read_lines(MANUAL)]
+    chosen = {"Writer": "swriter/", "Calc": "scalc/"}
+    lines = [[f"{label}\t{row[2]}\t\n" for row in rows if row[0].startswith(start)][:24] for label, start in chosen.items()]
+    path = tmp_path_factory.mktemp("tables") / "table.tsv"
+    path.write_text("".join(line for pair in zip(*lines, strict=True) for line in pair), "utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def trained(models, table, tmp_path_factory):
+    """A model that learnt labels by LoRA, and its folder."""
+    out = tmp_path_factory.mktemp("trained")
+    return finetune(models["bert"], table, out, adapter=LORA), out
+
+
+def test_the_model_is_the_merged_one_and_the_adapter_has_the_head(models, table, trained, tmp_path):
+    weights, out = trained
+    start, said = load_file(models["bert"] / "model.safetensors"), read_json(out / "training.json")
+    moved = {name for name in weights if name in start and not torch.equal(weights[name], start[name])}
+    assert moved and all(name.endswith(".weight") and ".layer." in name for name in moved)
+    assert {name for name in weights if name not in start} == {
+        f"{part}.{kind}" for part in ("classifier", "bert.pooler.dense") for kind in ("weight", "bias")
+    }
+    merged_there = said["adapter"]["merged"]
+    assert merged_there["rows"] == 48 and merged_there["loss_before"] == pytest.approx(merged_there["loss_after"], abs=1e-4)
+    assert said["handed_on"]["dev_accuracy"] > 0.5 and said["adapter"]["trained"] < said["parameters"] / 2
+
+    from peft import PeftModel
+
+    reader, examples = (
+        Reader(models["bert"], 40),
+        [Example("Writer", "Open the text document.", ""), Example("Calc", "The sum of all cells.", "")],
+    )
+    rows = reader.rows(examples, "en", LABELS)
+    whole = label_scores(load_text_head(out / "model", None, Classification(), 1), reader, rows, "float32")
+    opened = PeftModel.from_pretrained(load_text_head(models["bert"], LABELS, Classification(), 7), str(out / "adapter"))
+    assert torch.allclose(label_scores(opened.get_base_model(), reader, rows, "float32"), whole, atol=1e-5)
+    assert read_json(out / "adapter/adapter_config.json")["task_type"] == "SEQ_CLS"
+    assert "BertForSequenceClassification of" in (out / "adapter/README.md").read_text("utf-8")
+    main(out / "adapter", tmp_path / "merged")
+    again = load_text_head(tmp_path / "merged", None, Classification(), 1)
+    assert again.config.id2label == dict(enumerate(LABELS))
+    assert torch.allclose(label_scores(again, reader, rows, "float32"), whole, atol=1e-5)
+
+
+def test_a_stopped_training_goes_on_and_layers_that_compute_again_learn_the_same(models, table, trained, tmp_path, monkeypatch):
+    changes = {"adapter": LORA, "gradient_checkpointing": True}
+    with stopped_after(2, monkeypatch):
+        finetune(models["bert"], table, tmp_path, **changes)
+    assert not (tmp_path / "adapter").exists()
+    weights = finetune(models["bert"], table, tmp_path, **changes)
+    assert weights.keys() == trained[0].keys()
+    assert all(torch.allclose(weights[name], weight, atol=1e-5) for name, weight in trained[0].items())
+    assert (tmp_path / "adapter/adapter_config.json").exists()
+    finetune(models["bert"], table, tmp_path)
+    assert not (tmp_path / "adapter").exists()
+
+
+def test_random_weights_take_no_adapter(models, table, tmp_path):
+    settings = CLASSIFICATION.finetune_settings(language="en", labels=LABELS, epochs=1, classification=Classification(adapter=LORA))
+    job = Job(models["bert"], *(tmp_path / name for name in "abcd"), from_scratch=True)
+    with pytest.raises(InputError, match=r"classification\.adapter: lora changes little of a model"):
+        head.finetune(CLASSIFICATION, job, train=(table,), dev=(table,), settings=settings)
+
+
+def test_checkpoints_from_before_there_were_adapters_are_gone_on_from(models, table):
+    described = partial(describe, block="classification", text={"train": table}, start=models["bert"], seed=1, from_scratch=False)
+    told = CLASSIFICATION.finetune_settings(language="en", labels=LABELS, epochs=1)
+    assert not {"adapter", "gradient_checkpointing"} & described(told)["classification"].keys()
+    told.classification.adapter = LORA
+    assert described(told)["classification"]["adapter"] == LORA
