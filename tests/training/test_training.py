@@ -21,14 +21,17 @@ from workflow_scripts.noise.span_noise import SpanNoise
 from workflow_scripts.report.experimental_setup import written as described
 from workflow_scripts.stage import InputError, read_json, write_json
 from workflow_scripts.text.files import read_lines
+from workflow_scripts.training import training
 from workflow_scripts.training.checkpoints import average_weights
 from workflow_scripts.training.curve import CURVE
+from workflow_scripts.training.job import Job
 from workflow_scripts.training.loop import load_model
 from workflow_scripts.training.ragged import Rows, encoded, lengths_of
 from workflow_scripts.training.rows import (
     Batches,
     Joined,
     Made,
+    MaskedRounds,
     MaskedText,
     NoisedRounds,
     ParallelText,
@@ -198,6 +201,29 @@ def test_noised_text_may_be_learnt_as_it_stands(setup, tmp_path):
     (read, labels), *_ = made = [*NoisedRounds(tmp_path, ("de",), codec, Room(200, leave_out=True)).epoch(0)]
     assert [*read] == codec.encode([""], "de")[0] and len(made) == 10
     assert [*labels] == codec.encode([f"switched {manual_pairs(1)[0][0]}"], "de")[0]
+
+
+def test_an_encoder_guesses_masked_pieces_of_noised_text(tmp_path):
+    start = small_model(tmp_path, "xlm-roberta")
+    write_json(tmp_path / "codeswitch.json", {"kind": "switched_text", "unit": "word", "masks": False, "as_text": True})
+    for name in ("round0", "round1", "dev"):
+        rows = "".join(f"{name} {line}\t{line}\n" for line in manual_pairs(30)[0])
+        (tmp_path / f"{name}.de.tsv.zst").write_bytes(zstandard.compress(rows.encode()))
+    codec = load_codec(start)
+    rounds = MaskedRounds(tmp_path, ("de",), codec, Room(200, leave_out=False), Masking(), 1)
+
+    def text(number):
+        return [[read if label < 0 else label for read, label in zip(*row, strict=True)] for row in rounds.epoch(number)]
+
+    assert text(0)[3] == codec.encode([f"round0 {manual_pairs(4)[0][3]}"], "de")[0] and text(1)[3] != text(0)[3]
+    assert text(2) == text(0) and [*map(list, rounds.epoch(2)[0])] != [*map(list, rounds.epoch(0)[0])]  # masked anew
+    job = Job(start, *(tmp_path / f"out/{name}" for name in ("model", "curve.tsv", "training.json", "checkpoints")), threads=1)
+    few = Training(**{**TINY, "updates": 4, "evaluate_every": 2, "checkpoint": "last"})
+    training.restore(job, languages=("de",), noised=tmp_path, settings=few)
+    report = read_json(tmp_path / "out/training.json")
+    assert (report["rows"], report["too_long"]["are"], report["as_text"]) == (30, "cut", True)
+    before, after = (load_file(folder / "model.safetensors") for folder in (start, tmp_path / "out/model"))
+    assert before.keys() == after.keys() and not all(torch.equal(before[name], after[name]) for name in before)
 
 
 def test_a_supervised_translation_model_goes_through_restore_and_task(setup, tmp_path):

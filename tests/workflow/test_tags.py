@@ -17,8 +17,9 @@ ARMS = {
     "finetune": [{"data": "task", "epochs": 2}],
     "scratch": [{"data": "task", "epochs": 2, "start": "scratch"}],
 }
+GUESSING = {"batch_tokens": 600, "warmup_updates": 1, "evaluate_every": 2, "max_length": 48, "checkpoint": "last"}
 CONTENT = {
-    "run": {"experiments": ["tags", "chosen", "found"], "arms": [*ARMS, "all", "switched"], "seeds": [1]},
+    "run": {"experiments": ["tags", "chosen", "found"], "arms": [*ARMS, "all", "switched", "guessed", "few"], "seeds": [1]},
     "labelled": {
         "treebank": {
             "unit": "word",
@@ -48,6 +49,8 @@ CONTENT = {
         **ARMS,
         "all": [{"data": "task", "epochs": 1, "translations": True}],
         "switched": [{"data": "task", "epochs": 1, "switch": 0.5}],
+        "guessed": [{"data": "switched_text", "updates": 4, "training": GUESSING}, {"data": "task", "epochs": 1}],
+        "few": [{"data": "task", "epochs": 1, "training": {"adapter": {"kind": "lora", "rank": 2}, "learning_rate": 0.01}}],
     },
     "experiments": {
         "found": {
@@ -55,7 +58,7 @@ CONTENT = {
             "corpus": "treebank",
             "backbone": "modern",
             "lexicon": "words",
-            "arms": ["switched"],
+            "arms": ["switched", "guessed", "few"],
             "labelling": {"batch_size": 16, "learning_rate": 0.001, "max_length": 48},
             "scores": {"samples": 40},
         },
@@ -109,6 +112,22 @@ def test_an_encoder_that_no_entry_names_is_trimmed_and_learns_from_switched_word
     assert report["settings"]["codeswitch"]["noise"]["rate"] == 0.5 and report["start"] == "results/backbones/modern/model"
     given = [line.split(" ") for line in read_lines(done / "runs/found/switched/seed1/predictions/de.hyp")]
     assert given and {tag for tags in given for tag in tags} <= set(TAGS)
+
+
+def test_an_encoder_guesses_masked_words_of_switched_text_before_it_learns_tags(done):
+    report = read_json(done / "runs/found/guessed/seed1/pretext/training.json")
+    assert report["as_text"] and report["languages"] == ["en"] and report["start"] == "results/backbones/modern/model"
+    (noised,) = (done / "codeswitch/found").glob("seed1/switched_text*/codeswitch.json")
+    assert read_json(noised)["sides"]["en"]["replaced"] > 0
+    assert read_json(done / "runs/found/guessed/seed1/finetune/training.json")["start"].endswith("guessed/seed1/pretext/model")
+
+
+def test_an_arm_learns_tags_by_an_adapter_of_its_own(done):
+    folder = done / "runs/found/few/seed1/finetune"
+    report = read_json(folder / "training.json")
+    assert report["adapter"]["kind"] == "lora" and report["settings"]["learning_rate"] == 0.01
+    assert (folder / "adapter/adapter_config.json").exists() and (folder / "model/model.safetensors").exists()
+    assert "adapter" not in read_json(done / "runs/found/switched/seed1/finetune/training.json")
 
 
 def test_epochs_are_chosen_on_dev_text_in_both_languages_of_the_training_text(done):

@@ -60,7 +60,8 @@ class Noise(registry.Entry):
     masks: bool = False
     """Whether it writes `<mask>`, which is then read as the model's own mask; otherwise it is text."""
     as_text: bool = False
-    """Whether the model learns to write the noised text itself, behind nothing, as a language model does; nothing is restored."""
+    """Whether the model learns the noised text itself, and nothing is restored: it writes it behind nothing, as a language model does; an
+    encoder guesses masked pieces of it."""
 
 
 class Batch(NamedTuple):

@@ -272,7 +272,7 @@ register_batch(
     replaced_by_candidates,
     label="reading text whose words are switched",
     asks="Does it help to read code-switched text?",
-    against=("codeswitch", "plain_text"),
+    against=("codeswitch", "plain_text", "mlm"),
     lexicon="own",
     as_text=True,
     source="Yoo et al. 2025",

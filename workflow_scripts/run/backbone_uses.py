@@ -97,11 +97,14 @@ def keeps_head(backbone: BackbonePlan) -> bool:
     arms = [
         (plan, arm) for plan in backbone_users(backbone) for arm in plan.arms if not plan.trains or backbone in plan.backbone_of(arm).chain
     ]
-    if any(plan.encoder_writes(arm) or _guesses(plan.phases_of(arm)) for plan, arm in arms):
+    may_be_encoder = not writes_text(backbone)
+    if any(plan.encoder_writes(arm) or _guesses(plan.phases_of(arm), may_be_encoder) for plan, arm in arms):
         return True
     return backbone.name in {other.settings.from_ for other in backbone.plans.backbones_used}
 
 
-def _guesses(phases: list[Phase]) -> bool:
-    """Whether a phase before the task learns by an objective for encoders."""
+def _guesses(phases: list[Phase], may_be_encoder: bool) -> bool:
+    """Whether a phase before the task learns by an objective for encoders, or an encoder guesses words of noised text."""
+    if may_be_encoder and any(phase.restores and phase.restores.as_text for phase in phases):
+        return True
     return any(phase.learns and phase.learns.decoder is False for phase in phases)

@@ -91,8 +91,11 @@ def of_training(rule: str, where: str, backbone: BackbonePlan, training: Trainin
 
 
 def needs_decoder(phase: Phase) -> bool:
-    """Whether a phase before the task needs a model that writes: to restore text, or by its objective."""
-    return bool(phase.restores or (phase.learns and phase.learns.decoder is not False))
+    """Whether a phase before the task needs a model that writes: to restore text, or by its objective.
+
+    Of text that is read as it stands, an encoder guesses masked words.
+    """
+    return bool((phase.restores and not phase.restores.as_text) or (phase.learns and phase.learns.decoder is not False))
 
 
 def needs_lexicon(phase: Phase) -> bool:

@@ -130,9 +130,7 @@ class NoisedRounds(Rounds):
 
     def __init__(self, folder: Path, languages: tuple[str, ...], codec: Codec, room: Room):
         self.folder, self.languages, self.codec, self.room = folder, languages, codec, room
-        self.count = len(list(folder.glob(f"round*.{languages[0]}.tsv.zst")))
-        if not self.count:
-            raise InputError(f"{folder}: no round*.{languages[0]}.tsv.zst; run the codeswitch stage first")
+        self.count = rounds_in(folder, languages[0])
         self.pieces, self.masks, self.as_text = read_form(folder)
         self._current: tuple[int, Sequence[Row]] = -1, []
         self._counted: dict[tuple[str, str], dict[str, Any]] = {}
@@ -165,6 +163,13 @@ class NoisedRounds(Rounds):
     def dev(self, code: str) -> "Dev":
         """The rows that the loss is measured on in one language."""
         return Dev(self.read("dev", code), code, None, [self._counted["dev", code]])
+
+
+def rounds_in(folder: Path, code: str) -> int:
+    """How many rounds of noised text in a language a folder has. Raises `InputError` where there is none."""
+    if count := len(list(folder.glob(f"round*.{code}.tsv.zst"))):
+        return count
+    raise InputError(f"{folder}: no round*.{code}.tsv.zst; run the codeswitch stage first")
 
 
 def _side(path: Path, side: int) -> Iterator[str]:
@@ -204,6 +209,41 @@ class MaskedText(Rounds):
     def lengths(self, number: int) -> np.ndarray:
         """The pieces of each row, which stay the same."""
         return self._text.lengths()
+
+
+class MaskedRounds(Rounds):
+    """Rows of the masked language model on noised text as it stands: epoch r has the words of round r, masked anew."""
+
+    def __init__(self, folder: Path, languages: tuple[str, ...], codec: Codec, room: Room, masking: "Masking", seed: int):
+        self.count = rounds_in(folder, languages[0])
+        self._folder, self._languages = folder, languages
+        self._masked = partial(MaskedText, codec=codec, room=room, masking=masking, seed=seed)
+        self._current: tuple[str, MaskedText | None] = "", None
+        first = self._round(0)
+        self.rows, self.too_long = first.rows, first.too_long
+
+    def epoch(self, number: int) -> Rows:
+        """Rows (what is read, labels) of one epoch; after the last round the first comes again, with other masks."""
+        return self._round(number).epoch(number)
+
+    def lengths(self, number: int) -> np.ndarray:
+        """The pieces of each row of an epoch."""
+        return self._round(number).lengths(number)
+
+    def dev(self, code: str) -> "Dev":
+        """The rows that the loss is measured on in one language, always with the same masks."""
+        text = self._masked({code: self._lines("dev", code)})
+        # round numbers reserved for dev; training never reaches them
+        return Dev(text.epoch(2**31 + self._languages.index(code)), code, None, text.too_long)
+
+    def _round(self, number: int) -> MaskedText:
+        name = f"round{number % self.count}"
+        if self._current[0] != name or self._current[1] is None:
+            self._current = name, self._masked({code: self._lines(name, code) for code in self._languages})
+        return self._current[1]  # type: ignore[return-value]
+
+    def _lines(self, name: str, code: str) -> list[str]:
+        return [*_side(self._folder / f"{name}.{code}.tsv.zst", 0)]
 
 
 def read_aligned(source: Path, target: Path, languages: tuple[str, str], codec: Codec, room: Room, pairs: int | None = None) -> Kept:

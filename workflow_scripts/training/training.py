@@ -28,7 +28,8 @@ from workflow_scripts.models.recognition import family_of
 from workflow_scripts.models.templates import Templates
 from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.noise.codeswitch import CodeSwitch
-from workflow_scripts.noise.rounds import read_meaning
+from workflow_scripts.noise.masking import Masking
+from workflow_scripts.noise.rounds import read_form, read_meaning
 from workflow_scripts.stage import InputError, from_plain, is_first_process, own_settings, run
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.words import is_blank
@@ -42,7 +43,7 @@ from workflow_scripts.training.method import Method, of_plugin
 from workflow_scripts.training.objective import Objective, Text
 from workflow_scripts.training.phase import train_phase
 from workflow_scripts.training.pretraining import merged, objective_block, objective_for
-from workflow_scripts.training.rows import Dev, Joined, NoisedRounds, ParallelText, Rounds, SwitchedText, aligned_dev
+from workflow_scripts.training.rows import Dev, Joined, MaskedRounds, NoisedRounds, ParallelText, Rounds, SwitchedText, aligned_dev
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.too_long import Room
 
@@ -59,18 +60,24 @@ def restore(
 ) -> None:
     """Train a model to restore the sentences in `noised`, a folder of rounds; see `Job`.
 
-    `languages` are those of the text. In that of `documents`, `</s>` stands between sentences.
-    `phase` is what `job.choice` calls the phase. `templates` says how a decoder is asked, one JSON value of `Templates`.
+    `languages` are those of the text. In that of `documents`, `</s>` stands between sentences. Of a noise whose text is read as it stands,
+    an encoder guesses masked pieces. `phase` is what `job.choice` calls the phase. `templates` says how a decoder is asked, one JSON value
+    of `Templates`.
 
     Raises `Stopped` when it ended before its last update. Raises `InputError` for bad input, a folder of checkpoints that is in use, an
     attempt that would only repeat the one before, and training that has diverged.
     """
     job, settings = _with_choice(job, settings, phase)
 
-    room = Room.of(settings, leave_out=not documents)
+    guessed = read_form(noised).as_text and not family_of(job.start).writes
+    room = Room.of(settings, leave_out=not (documents or guessed))
 
     def read(codec: Codec) -> tuple[Rounds, list[Dev]]:
-        rounds = NoisedRounds(noised, languages, codec, room)
+        rounds: NoisedRounds | MaskedRounds
+        if guessed:
+            rounds = MaskedRounds(noised, languages, codec, room, Masking(), job.seed)
+        else:
+            rounds = NoisedRounds(noised, languages, codec, room)
         return rounds, [rounds.dev(code) for code in languages]
 
     text = {path.name: path for path in sorted(noised.glob("*.tsv.zst"))}
