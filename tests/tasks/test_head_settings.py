@@ -13,8 +13,9 @@ from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import head
 from workflow_scripts.tasks.classification import CLASSIFICATION, Classification
 from workflow_scripts.tasks.finetuning import describe
-from workflow_scripts.tasks.heads import Reader, label_scores, load_text_head, load_token_head
-from workflow_scripts.tasks.labelling import Labelling
+from workflow_scripts.tasks.heads import Prefixes, Reader, label_scores, load_text_head, load_token_head
+from workflow_scripts.tasks.labelling import Labelling, WordReader
+from workflow_scripts.tasks.passages import PassageReader
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.training.adapter import adapt, main, merged
@@ -133,3 +134,52 @@ def test_checkpoints_from_before_there_were_adapters_are_gone_on_from(models, ta
     assert not {"adapter", "gradient_checkpointing"} & described(told)["classification"].keys()
     told.classification.adapter = LORA
     assert described(told)["classification"]["adapter"] == LORA
+
+
+# ---------------------------------------------------------------------------------------------
+# prefixes
+
+BEHIND = Prefixes("query: ", "passage: ")
+
+
+@pytest.mark.parametrize("family", ["xlm-roberta", "bert", "mbart"])
+def test_prefixes_stand_before_both_texts_of_a_pair(models, family):
+    pair, alone = Example("a", "Open the file.", "Print all cells of it."), Example("a", "Open the file.", "")
+    behind = [each._replace(text=f"query: {each.text}", pair=each.pair and f"passage: {each.pair}") for each in (pair, alone)]
+    read, plain = Reader(models[family], 60, "en", BEHIND), Reader(models[family], 60, "en")
+    for given, written in zip((pair, alone), behind, strict=True):
+        assert read.rows([given], "en", ["a"]) == plain.rows([written], "en", ["a"]) != plain.rows([given], "en", ["a"])
+    with pytest.raises(InputError, match="more than half of a row"):
+        Reader(models[family], 8, "en", BEHIND)
+
+
+def test_the_words_of_a_tagged_sentence_keep_their_tags_behind_a_prefix(models):
+    example = Example("X Y Z", "open the file", "")
+    read, plain = (WordReader(models["xlm-roberta"], 20, "both", "en", prefixes) for prefixes in (Prefixes("query: "), Prefixes()))
+    ((ids, tags),), ((_, before),) = (reader.rows([example], "en", ["X", "Y", "Z"]) for reader in (read, plain))
+    assert [*ids] == read.codec.encode(["query: open the file"], "en")[0]
+    assert [tag for tag in tags if tag >= 0] == [tag for tag in before if tag >= 0] == [0, 1, 2]
+    long = example._replace(text=" ".join(["open"] * 40), label=" ".join(["X"] * 40))
+    windows = read.windows([long])
+    assert sum(len(each.label.split()) for each in windows) == 40
+    assert all(len(ids) <= 20 for ids, _ in read.rows(windows, "en", ["X"]))
+
+
+def test_an_answer_lies_where_it_lay_behind_prefixes(models):
+    example = Example("9:16", "What is shown?", "Below is the sum of all cells in a sheet. " * 4)
+    read, plain = (PassageReader(models["xlm-roberta"], 40, 10, 10, "both", "en", prefixes) for prefixes in (BEHIND, Prefixes()))
+    windows = read.windows([example], "en")
+    assert read.tokenizer.decode(windows[0].row[0]).count("passage:") == 1 and all(len(each.row[0]) <= 40 for each in windows)
+    marked = []
+    for reader in (read, plain):
+        ids, labels = reader.windows([example], "en")[0].row
+        marked.append(reader.tokenizer.decode(ids[labels[0] : labels[1] + 1]))
+    assert marked[0] == marked[1] and marked[0].strip()
+
+
+def test_the_models_folder_keeps_the_prefixes(models, table, tmp_path):
+    finetune(models["bert"], table, tmp_path / "behind", prefix="query: ", looks=1)
+    assert Reader(tmp_path / "behind/model", 40).prefixes == ("query: ", "")
+    assert read_json(tmp_path / "behind/training.json")["settings"]["prefix"] == "query: "
+    finetune(tmp_path / "behind/model", table, tmp_path / "again")
+    assert Reader(tmp_path / "again/model", 40).prefixes == ("", "") and Reader(models["bert"], 40).prefixes == ("", "")

@@ -57,6 +57,23 @@ def test_copies_of_sentences_are_found(models, text, tmp_path, score):
     assert found == [int(line.split("\t")[1]) for line in gold[0].read_text().splitlines()]
 
 
+def test_sentences_may_stand_behind_a_prefix(models, text, tmp_path):
+    sources, targets, gold = files(text, "all")
+    for name, paths in (("sources", sources), ("targets", targets)):
+        (tmp_path / name).write_text("".join(f"query: {line}\n" for line in paths[0].read_text("utf-8").splitlines()), "utf-8")
+    told = {"testsets": ("all",), "languages": ("en-de",)}
+    found = {}
+    for name, given, prefix in (
+        ("set", (sources, targets), "query: "),
+        ("written", ((tmp_path / "sources",), (tmp_path / "targets",)), ""),
+    ):
+        retrieval.search(models["bert"], *given, gold, tmp_path / name, **told, settings=Retrieval(pooling="text", prefix=prefix))
+        found[name] = (tmp_path / name / "all.hyp").read_text()
+    assert found["set"] == found["written"]
+    retrieval.search(models["bert"], sources, targets, gold, tmp_path / "plain", **told, settings=Retrieval(pooling="text"))
+    assert found["set"] != (tmp_path / "plain/all.hyp").read_text()
+
+
 def test_pairs_are_mined(models, text, tmp_path):
     sources, targets, gold = files(text, "half")
     dev = dict(zip(("dev_sources", "dev_targets", "dev_gold"), (sources, targets, gold), strict=True))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from workflow_scripts.models.templates import Templates
 from workflow_scripts.run.backbone_uses import backbone_users, keeps_head, languages_known, made_from, of_users, writes_text
 from workflow_scripts.run.jobs import Job, asks_for_labels, plugin_inputs, templates_of
 from workflow_scripts.stage import InputError, resource
-from workflow_scripts.tasks import crosslingual, translation, verbaliser
+from workflow_scripts.tasks import crosslingual, retrieval, translation, verbaliser
 from workflow_scripts.tasks.plan import BackbonePlan, Plan
 from workflow_scripts.training.backbone import Backbone
 
@@ -135,10 +136,21 @@ def _family_of(block: Backbone) -> registry.Entry | None:
         return None  # preflight says why
 
 
+def _prefixes(plan: Plan) -> Iterator[str]:
+    """What stands before the texts that an experiment's heads read, or before the sentences that it looks up."""
+    if isinstance(plan.settings, retrieval.RetrievalExperiment):
+        yield from (retrieval.settings_of(plan.settings, model).prefix for model in plan.arms)
+    elif plan.task.has_head:
+        for name in ("prefix", "pair_prefix"):
+            yield getattr(getattr(plan.settings, plan.settings.head), name)
+            yield from plan.settings.grid.get(name, [])
+
+
 def loaded_for(job: Job) -> str:
     """The flags, as words of the shell, that say what a backbone is loaded for.
 
-    It may have to keep the head of its pretraining. A vocabulary that is cut down needs the words of the experiments' own templates.
+    It may have to keep the head of its pretraining. A vocabulary that is cut down needs the words of the experiments' own templates,
+    and of what stands before the texts that they read.
     """
     given = ["--keep-head"] if keeps_head(job.backbone) else []
     users = backbone_users(job.backbone) if job.backbone.settings.trim else []
@@ -146,6 +158,8 @@ def loaded_for(job: Job) -> str:
     own |= {text for each in users if asks_for_labels(each) for text in verbaliser.texts(each.settings.verbaliser, each.text.labels)}
     if found := sorted(own - {"", Templates.restore}):
         given += ["--templates", *found]
+    if prefixes := sorted({prefix for each in users for prefix in _prefixes(each)} - {""}):
+        given += ["--prefixes", *prefixes]
     if any(_chats(each) for each in users):
         given.append("--chat")
     return shlex.join(given)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from typing import Any
 
 from workflow_scripts.config import paths
@@ -48,7 +50,10 @@ def model(job: Job) -> str:
 
 def model_settings(job: Job) -> str:
     """The settings for a model, as JSON."""
-    return as_json(retrieval.settings_of(job.plan.settings, job.w.arm))
+    chosen = dataclasses.asdict(retrieval.settings_of(job.plan.settings, job.w.arm))
+    if not chosen["prefix"]:
+        del chosen["prefix"]  # what was found before there were prefixes is not looked up anew
+    return json.dumps(chosen, ensure_ascii=False)
 
 
 def metric(job: Job) -> str:

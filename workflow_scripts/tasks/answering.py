@@ -18,7 +18,7 @@ from workflow_scripts.number_types import AboveZero, Limits, Positive
 from workflow_scripts.tasks.entry import Measure
 from workflow_scripts.tasks.head_settings import HeadSettings
 from workflow_scripts.tasks.head_task import About, Answered, head_task
-from workflow_scripts.tasks.heads import Part, load_token_head
+from workflow_scripts.tasks.heads import Part, Prefixes, load_token_head
 from workflow_scripts.tasks.passages import PassageReader, Window, answers_lost, mark
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.questions import Span, parse_lost, parse_spans, write_spans
@@ -135,7 +135,8 @@ def first_sentence(passage: str) -> Span:
 
 def reader_of(folder: Path, settings: Answering, language: str = "") -> PassageReader:
     """What reads questions and passages for the model in `folder`."""
-    return PassageReader(folder, settings.max_length, settings.stride, settings.longest_question, settings.parts, language)
+    lengths = settings.max_length, settings.stride, settings.longest_question
+    return PassageReader(folder, *lengths, settings.parts, language, Prefixes.of(settings))
 
 
 ANSWERING = head_task(

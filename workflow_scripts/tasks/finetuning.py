@@ -19,7 +19,7 @@ from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.number_types import Positive
 from workflow_scripts.stage import processes
 from workflow_scripts.tasks.head_settings import HeadSettings, named
-from workflow_scripts.tasks.heads import Reader, summed_loss
+from workflow_scripts.tasks.heads import Prefixes, Reader, summed_loss
 from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.tagged import INNER_BLANK
 from workflow_scripts.training.checkpoints import Deadline, chosen_updates, describe_phase
@@ -137,6 +137,8 @@ def finetune_head(
                 raise
             history, diverged = reason.history, str(reason)
         network.config.finetuned_language = settings.language
+        if any(prefixes := Prefixes.of(chosen)) or hasattr(network.config, "finetuned_prefixes"):
+            network.config.finetuned_prefixes = [*prefixes]
 
         def measure() -> dict[str, float]:
             return {"loss": prepared.look(MEASURED)["eval_loss"]}

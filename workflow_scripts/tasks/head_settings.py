@@ -48,6 +48,11 @@ class HeadSettings:
     gradient_checkpointing: bool = False
     """Keep only each layer's input, and compute the rest again in the backward pass. Needs a fraction of the memory for an update's
     tokens, and about a third more time."""
+    prefix: str = ""
+    """Text before each text, question or query, such as `"query: "` of E5, and before the words of a tagged sentence; by default none. The
+    model's folder keeps it."""
+    pair_prefix: str = ""
+    """Text before the second text of a pair, the passage or the document, such as `"passage: "` of E5."""
 
 
 OF_A_PHASE = (
@@ -60,7 +65,7 @@ OF_A_PHASE = (
     "max_grad_norm",
 )
 """Settings that the `training` of an arm's task phase may change: how a head is trained, but not what it reads."""
-_LATER = {"adapter": None, "gradient_checkpointing": False}
+_LATER = {"adapter": None, "gradient_checkpointing": False, "prefix": "", "pair_prefix": ""}
 """Settings that came later → what they are where nothing else is chosen."""
 
 

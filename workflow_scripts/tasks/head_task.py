@@ -18,7 +18,7 @@ from workflow_scripts.tasks import crosslingual
 from workflow_scripts.tasks.entry import Parts, Task, register_task
 from workflow_scripts.tasks.finetuning import FinetuneSettings
 from workflow_scripts.tasks.head_settings import HeadSettings
-from workflow_scripts.tasks.heads import Part, Reader, summed_loss
+from workflow_scripts.tasks.heads import Part, Prefixes, Reader, summed_loss
 from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.tasks.verbaliser import Verbaliser
 from workflow_scripts.text.examples import Example, read_table
@@ -75,7 +75,9 @@ class HeadTask(Task[Plan]):
     """Its head in the table of families: `classification`, which may read the encoder alone, `labelling` or `answering`."""
     cut: bool = False
     """Whether an example that is too long becomes several rows."""
-    reader: Callable[[Path, Any, str], Reader] = lambda folder, settings, language: Reader(folder, settings.max_length, language)
+    reader: Callable[[Path, Any, str], Reader] = lambda folder, settings, language: Reader(
+        folder, settings.max_length, language, Prefixes.of(settings)
+    )
     """Folder of a model, settings, the language that it is to be finetuned in (empty: it was) → what reads examples for it; whole texts
     by default."""
     network: Callable[[Path, list[str] | None, Any, int, bool], Any]

@@ -17,7 +17,8 @@ from workflow_scripts.models.products import quick_products
 from workflow_scripts.models.recognition import UNLIMITED, family_of, longest_row, network_config
 from workflow_scripts.models.structure import tells_texts_apart
 from workflow_scripts.models.tokenisation import defuse, load_codec
-from workflow_scripts.tasks.head_settings import TextHeadSettings
+from workflow_scripts.stage import InputError
+from workflow_scripts.tasks.head_settings import HeadSettings, TextHeadSettings
 from workflow_scripts.text.examples import Example
 from workflow_scripts.training.ragged import PORTION
 
@@ -60,14 +61,28 @@ def load_token_head(
     return load_network(folder, head, **chosen, **changes, seed=seed, labels=labels, new_head=labels is not None, from_scratch=from_scratch)
 
 
+class Prefixes(NamedTuple):
+    """What stands before the texts of examples."""
+
+    text: str = ""
+    """Before each text, question or query."""
+    pair: str = ""
+    """Before the second text of a pair, the passage or the document."""
+
+    @classmethod
+    def of(cls, settings: HeadSettings) -> Prefixes:
+        """Those of a head's settings."""
+        return cls(settings.prefix, settings.pair_prefix)
+
+
 class Reader:
     """Examples as rows of ids and batches of tensors, in the form of the model in `folder`.
 
     A text in a language without a tag is read under the tag of the language that the model was finetuned in. Where it is still to be
-    finetuned, that is `language`.
+    finetuned, that is `language`, and `prefixes` stand before texts; afterwards those of the model's folder do.
     """
 
-    def __init__(self, folder: Path, max_length: int, language: str = ""):
+    def __init__(self, folder: Path, max_length: int, language: str = "", prefixes: Prefixes = Prefixes()):
         config = network_config(folder)
         self.codec = load_codec(folder)
         self.codec.fallback = language or getattr(config, "finetuned_language", "")
@@ -76,6 +91,9 @@ class Reader:
         self.has_decoder = not self.is_encoder
         self.has_types = self.is_encoder and getattr(config, "type_vocab_size", 1) > 1 and tells_texts_apart(self.tokenizer)
         self.max_length = min(max_length, longest_row(config))
+        self.prefixes = prefixes if language else Prefixes(*getattr(config, "finetuned_prefixes", ()))
+        if (length := len(self.codec.pieces([" ".join(self.prefixes)], 1 << 30)[0])) > self.max_length // 2:
+            raise InputError(f"the prefixes {[*self.prefixes]} have {length} pieces, more than half of a row; raise max_length")
 
     def windows(self, examples: Sequence[Example], code: str) -> list[Any]:
         """What becomes a row each: the examples themselves."""
@@ -97,7 +115,9 @@ class Reader:
         paired = any(example.pair for example in examples)
         for start in range(0, len(examples), PORTION):
             some = examples[start : start + PORTION]
-            yield from self._encode([each.text for each in some], [each.pair for each in some] if paired else None, code, longest)
+            first = [f"{self.prefixes.text}{each.text}" for each in some]
+            second = [f"{self.prefixes.pair}{each.pair}" if each.pair else "" for each in some]
+            yield from self._encode(first, second if paired else None, code, longest)
 
     def _encode(self, texts: list[str], pairs: list[str] | None, code: str, longest: int) -> list[list[int]]:
         if pairs and self.codec.form.writes:  # the tokenizers of many decoders would put nothing between the two

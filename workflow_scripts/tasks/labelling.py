@@ -29,7 +29,7 @@ from workflow_scripts.number_types import AboveZero, Positive
 from workflow_scripts.tasks.entry import Measure
 from workflow_scripts.tasks.head_settings import HeadSettings
 from workflow_scripts.tasks.head_task import About, Answered, head_task
-from workflow_scripts.tasks.heads import Part, Reader, head_outputs, load_token_head
+from workflow_scripts.tasks.heads import Part, Prefixes, Reader, head_outputs, load_token_head
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.tagged import join_words, split_words
 
@@ -142,10 +142,11 @@ class WordReader(Reader):
     normalisation leaves nothing of a word, it is read as an unknown piece, as in XTREME.
     """
 
-    def __init__(self, folder: Path, max_length: int, parts: str = "both", language: str = ""):
-        super().__init__(folder, max_length, language)
+    def __init__(self, folder: Path, max_length: int, parts: str = "both", language: str = "", prefixes: Prefixes = Prefixes()):
+        super().__init__(folder, max_length, language, prefixes)
         self.has_decoder = self.codec.form.decoder and parts == "both" and not self.codec.form.encoder_heads
-        self.room = self.max_length - sum(self.codec.around)
+        (self.prefix,) = self.codec.pieces([self.prefixes.text.rstrip()], self.max_length)
+        self.room = self.max_length - sum(self.codec.around) - len(self.prefix)
         form = self.codec.form
         self.blank = word_blank(self.tokenizer) if form.by_structure or form.causal or form.reads_bytes else ""
         self.unread: set[str] = set()
@@ -180,9 +181,10 @@ class WordReader(Reader):
         numbers = {label: number for number, label in enumerate(labels)}
         texts, tags = [], []
         for example, pieces in zip(examples, self.pieces(examples), strict=True):
-            texts.append([i for ids in pieces for i in ids])
+            texts.append([*self.prefix, *(i for ids in pieces for i in ids)])
             named = zip(example.label.split(" "), pieces, strict=True)
-            tags.append([number for tag, ids in named for number in (numbers[tag], *[-100] * (len(ids) - 1))])
+            of_words = [number for tag, ids in named for number in (numbers[tag], *[-100] * (len(ids) - 1))]
+            tags.append([-100] * len(self.prefix) + of_words)
         before, _ = self.codec.around
         framed = self.codec.framed(texts, code)
         padded = ([*[-100] * before, *row, *[-100] * (len(ids) - len(row) - before)] for ids, row in zip(framed, tags, strict=True))
@@ -229,7 +231,7 @@ LABELLING = head_task(
     unit="word",
     head="labelling",
     baseline_learns=True,
-    reader=lambda folder, settings, language: WordReader(folder, settings.max_length, settings.parts, language),
+    reader=lambda folder, settings, language: WordReader(folder, settings.max_length, settings.parts, language, Prefixes.of(settings)),
     network=lambda folder, labels, *others: load_token_head(folder, "labelling", labels, *others),
     predictions=predictions,
     counts=counts,

@@ -41,6 +41,8 @@ class Retrieval:
     score too."""
     k: Positive = 4
     """Number of nearest neighbours that are candidates and that the margin uses."""
+    prefix: str = ""
+    """Text before each sentence, such as `"query: "` of E5; by default none. With `pooling: text` the mean is over its pieces, too."""
     batch_tokens: Positive = 8192
     """Tokens per forward pass. Affects only time and memory."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
@@ -105,7 +107,7 @@ def embedded(
             numbers: dict[str, int] = {}
             vector_of = (*vector_of, np.array([numbers.setdefault(line, len(numbers)) for line in lines]))
             lines = list(numbers)
-        rows = encoded(half, lines, code)
+        rows = encoded(half, [f"{settings.prefix}{line}" for line in lines], code)
         sides.append(list(pooled(half, rows, [settings.pooling], settings.batch_tokens, layers)[0].cpu()))
     return Sides(sides[0], sides[1], read_gold(gold), vector_of)
 

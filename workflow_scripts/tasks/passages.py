@@ -19,7 +19,7 @@ from workflow_scripts.device import without_gradients
 from workflow_scripts.models.batches import Row
 from workflow_scripts.models.offsets import Pieces, pieces_in_place
 from workflow_scripts.models.products import quick_products
-from workflow_scripts.tasks.heads import Reader, head_outputs
+from workflow_scripts.tasks.heads import Prefixes, Reader, head_outputs
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.questions import Span, parse_spans
 
@@ -49,8 +49,17 @@ class PassageReader(Reader):
     Questions are cut to `longest_question` pieces, and to half a row.
     """
 
-    def __init__(self, folder: Path, max_length: int, stride: int, longest_question: int, parts: str = "both", language: str = ""):
-        super().__init__(folder, max_length, language)
+    def __init__(
+        self,
+        folder: Path,
+        max_length: int,
+        stride: int,
+        longest_question: int,
+        parts: str = "both",
+        language: str = "",
+        prefixes: Prefixes = Prefixes(),
+    ):
+        super().__init__(folder, max_length, language, prefixes)
         self.has_decoder = self.codec.form.decoder and parts == "both" and not self.codec.form.encoder_heads
         form = self.codec.row
         # BERT has one separator between two texts; RoBERTa has two, and so have the rows of pairs for models with a decoder
@@ -60,7 +69,9 @@ class PassageReader(Reader):
             self.between = [getattr(self.tokenizer, f"{form[-1]}_token_id")] * (of_pair - of_text)
         self.before = form.index("text")
         self.special = next((at for at, part in enumerate(form) if part in ("cls", "bos", "tag")), 0)
-        self.room = self.max_length - len(form) + 1 - len(self.between)
+        self.prefix, before_passage = (each.ids for each in pieces_in_place(self.tokenizer, [one.rstrip() for one in self.prefixes]))
+        self.between = [*self.between, *before_passage]
+        self.room = self.max_length - len(form) + 1 - len(self.between) - len(self.prefix)
         self.stride = stride
         self.longest_question = min(longest_question, self.room // 2)
 
@@ -86,7 +97,7 @@ class PassageReader(Reader):
 
     def _windows_of(self, number: int, question: list[int], passage: Pieces, answer: Span | None, code: str) -> list[Window]:
         room = self.room - len(question)
-        head = [*question, *self.between]
+        head = [*self.prefix, *question, *self.between]
         starts = range(0, max(1, len(passage.ids) - room + min(self.stride, room)), min(self.stride, room))
         texts = [[*head, *passage.ids[start : start + room]] for start in starts]
         windows = []

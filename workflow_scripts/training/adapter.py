@@ -236,11 +236,11 @@ def save_adapter(adapted: Adapted, start: Path, folder: Path, about: Mapping[str
 
 def _of_head(adapted: Adapted, start: Path) -> dict[str, Any]:
     """What an adapter's record has of a head: its network, and the settings that it has otherwise than the model in `start`."""
-    from transformers import AutoConfig
+    from workflow_scripts.models.recognition import network_config
 
     if not adapted.head:
         return {}
-    before, now = (config.to_diff_dict() for config in (AutoConfig.from_pretrained(start), adapted.network.config))
+    before, now = (config.to_diff_dict() for config in (network_config(start), adapted.network.config))
     changed = {name: value for name, value in now.items() if before.get(name) != value and name not in _NOT_OF_A_HEAD}
     return {"head": {"kind": adapted.head, "network": type(adapted.network).__name__, "config": changed}}
 

@@ -141,6 +141,7 @@ def main(
     encoder_will_do: bool = False,
     keep_head: bool = False,
     templates: tuple[str, ...] = (),
+    prefixes: tuple[str, ...] = (),
     chat: bool = False,
     checkpoints: Path = Path("checkpoints"),
     threads: int = 0,
@@ -167,6 +168,7 @@ def main(
         encoder_will_do: The model may be an encoder, to classify with.
         keep_head: The model keeps the head that it was pretrained with, so that another backbone can go on from it.
         templates: Templates by which experiments ask the model.
+        prefixes: What stands before texts that it reads.
         chat: Some experiments ask it in its own chat template.
         checkpoints: What a killed job goes on from.
         threads: CPU threads; 0 leaves the choice to torch.
@@ -188,7 +190,8 @@ def main(
     else:
         if settings.published:
             load = load_from_hub if settings.kind == "hub" else load_from_fairseq
-            details = load(settings, languages, output, (*task_text, *held_out), encoder_will_do, keep_head, templates, chat)
+            loaded_for = encoder_will_do, keep_head, templates, chat, prefixes
+            details = load(settings, languages, output, (*task_text, *held_out), *loaded_for)
         elif settings.kind == "arm":
             details = take_arm(start, output, task_text, held_out, settings.with_head)
         else:
@@ -284,14 +287,15 @@ def load_from_hub(
     keep_head: bool = False,
     templates: tuple[str, ...] = (),
     chat: bool = False,
+    prefixes: tuple[str, ...] = (),
     *,
     converted: Path | None = None,
 ) -> dict:
     """Load a model from hub or folder and save it in place; raises `InputError` with the way out.
 
-    `text` is all that the experiments read and write, `templates` how they ask a decoder, and `chat` whether some do so in its own chat
-    template, for trimming. A model of another format is read in its `converted` folder. Returns what ``backbone.json`` says of the model,
-    with the commit that the hub's `revision` stands for, or the checksums of a folder's files.
+    `text` is all that the experiments read and write, `prefixes` what stands before texts, `templates` how they ask a decoder, and `chat`
+    whether some do so in its own chat template, for trimming. A model of another format is read in its `converted` folder. Returns what
+    ``backbone.json`` says of the model, with the commit that the hub's `revision` stands for, or the checksums of a folder's files.
     """
     from transformers import AutoModel
 
@@ -335,6 +339,7 @@ def load_from_hub(
                 raise InputError("`trim` needs the experiments' text: --task-text and --held-out")
             lines = (line for path in text for line in read_sentences(path))
             asked = rendered(templates, languages, usual=family.causal) if family.causal or family.prefixed else []
+            asked += [f"{prefix}a" for prefix in prefixes]
             if chat and family.causal:
                 asked += rendered_in_chat(codec.tokenizer, templates, languages)
             codec, counts = trim(network, codec, lines, Path(folder), asked)
