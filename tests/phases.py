@@ -8,7 +8,7 @@ from safetensors.torch import load_file
 from tiny_models import manual_pairs, small_model
 
 from workflow_scripts.training import training
-from workflow_scripts.training.job import Job
+from workflow_scripts.training.job import TrainingJob
 
 TINY = {
     "batch_tokens": 400,
@@ -39,7 +39,7 @@ def finetune(folder, start, out, settings, **changes):
     text = {f"{part}_{side}": folder / f"{part}.{code}" for part in ("train", "dev") for side, code in (("source", "de"), ("target", "en"))}
     files = {"start": start, "model": out / "model", "curve": out / "curve.tsv", "report": out / "training.json"}
     told = {**files, "checkpoints": out / "checkpoints", "languages": ("de", "en"), "threads": 1, **changes}
-    job = Job(**{name: told.pop(name) for name in Job._fields if name in told})
+    job = TrainingJob(**{name: told.pop(name) for name in TrainingJob._fields if name in told})
     call = training.restore if "noised" in changes else partial(training.translate, **text)
     call(job, settings=settings, **told)
     return load_file(out / "model" / "model.safetensors")

@@ -16,7 +16,7 @@ from workflow_scripts.noise import codeswitch
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text.word_lists import read_dictionary
 from workflow_scripts.training import training
-from workflow_scripts.training.job import Job
+from workflow_scripts.training.job import TrainingJob
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -46,7 +46,7 @@ def finetune(folder: Path, out: Path, start: str = "model", languages: tuple[str
     files = {name: folder / changes.pop(name, file) for name, file in text.items()}
     settings = training.Training(**{"updates": 1, "batch_tokens": 500, "max_length": 64, **changes})
     outputs = (out / name for name in ("model", "curve.tsv", "report.json", "checkpoints"))
-    training.translate(Job(folder / start, *outputs), languages=languages, settings=settings, **files)
+    training.translate(TrainingJob(folder / start, *outputs), languages=languages, settings=settings, **files)
 
 
 @pytest.mark.parametrize(

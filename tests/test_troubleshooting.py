@@ -26,7 +26,7 @@ from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.parallel import Documents, Source, read_pairs
 from workflow_scripts.text.word_lists import read_dictionary
 from workflow_scripts.training import checkpoints, training
-from workflow_scripts.training.job import Job
+from workflow_scripts.training.job import TrainingJob
 
 ROOT = Path(__file__).resolve().parent.parent
 GUIDE = (ROOT / "docs/troubleshooting.md").read_text(encoding="utf-8")
@@ -63,7 +63,7 @@ def finetune(folder: Path, languages=("de", "en"), **settings) -> None:
     """A phase on sixty pairs."""
     small_model(folder)
     de, en = written(folder, "t.de", GERMAN), written(folder, "t.en", ENGLISH)
-    job = Job(folder / "model", *(folder / name for name in ("out", "curve.tsv", "report.json", "checkpoints")))
+    job = TrainingJob(folder / "model", *(folder / name for name in ("out", "curve.tsv", "report.json", "checkpoints")))
     made = training.Training(**{"updates": 1, "batch_tokens": 500, "max_length": 64, **settings})
     training.translate(job, languages=languages, settings=made, train_source=de, train_target=en, dev_source=de, dev_target=en)
 

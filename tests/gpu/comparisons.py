@@ -33,7 +33,7 @@ from workflow_scripts.text import labelled
 from workflow_scripts.text.files import read_lines, write_lines
 from workflow_scripts.text.labelled import Labelled
 from workflow_scripts.text.labelled_source import LabelledSource
-from workflow_scripts.training.job import Job
+from workflow_scripts.training.job import TrainingJob
 from workflow_scripts.training.settings import Training
 
 NO_DROPOUT = {"dropout": 0.0, "attention_dropout": 0.0}
@@ -123,7 +123,7 @@ def head(folder: Path, device: str, task: HeadTask, start: Path, text: Path, lab
         here = task.finetuning(**HEAD, **block, device=where)
         settings = task.finetune_settings(language="en", epochs=2, **({task.named: [*labels]} if labels else {}), **{task.key: here})
         outputs = [place / name for name in ("model", "curve.tsv", "training.json", "checkpoints")]
-        commands.finetune(task, Job(start, *outputs), train=(text / "train.tsv",), dev=(text / "dev.tsv",), settings=settings)
+        commands.finetune(task, TrainingJob(start, *outputs), train=(text / "train.tsv",), dev=(text / "dev.tsv",), settings=settings)
         found.append(columns(place / "curve.tsv", "loss", "dev_loss"))
         model, predictions = folder / "reference/model", place / "predictions"
         named = {"testsets": ("en",), "languages": ("en",), "train": text / "train.tsv", "labels": json.dumps([*labels])}

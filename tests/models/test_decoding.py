@@ -20,7 +20,7 @@ from workflow_scripts.models.sga import FILE
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.training import training
-from workflow_scripts.training.job import Job
+from workflow_scripts.training.job import TrainingJob
 from workflow_scripts.training.settings import Training
 
 
@@ -45,7 +45,7 @@ def model(request, tmp_path_factory):
     )
     text = {"train_source": "t.de", "train_target": "t.en", "dev_source": "t.de", "dev_target": "t.en"}
     files = (folder / name for name in ("out/model", "out/curve.tsv", "out/training.json", "out/c"))
-    job = Job(small_model(folder, request.param), *files, threads=1)
+    job = TrainingJob(small_model(folder, request.param), *files, threads=1)
     training.translate(job, languages=("de", "en"), settings=settings, **{k: folder / v for k, v in text.items()})
     return folder
 

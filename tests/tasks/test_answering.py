@@ -22,7 +22,7 @@ from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.labelled import Labelled, main
 from workflow_scripts.text.labelled_source import LabelledSource
 from workflow_scripts.text.questions import parse_spans, write_spans
-from workflow_scripts.training.job import Job
+from workflow_scripts.training.job import TrainingJob
 
 FAMILIES = ["mbart", "cc25", "mbart50", "nllb", "m2m100", "bert", "xlm-roberta"]
 HEADS = [*((family, "both") for family in FAMILIES), ("mbart", "encoder"), ("nllb", "encoder")]
@@ -176,7 +176,7 @@ def run(models, text, folder: Path, family: str, seed: int = 1, **changes) -> Pa
     files = {"train": (text / "train.tsv",), "dev": (text / "dev.tsv",)}
     made = {"model": folder / "model", "curve": folder / "curve.tsv", "report": folder / "training.json"}
     settings = ANSWERING.finetune_settings(language="en", epochs=2, answering=chosen)
-    head.finetune(ANSWERING, Job(models[family], **made, checkpoints=folder / "checkpoints", seed=seed), **files, settings=settings)
+    head.finetune(ANSWERING, TrainingJob(models[family], **made, checkpoints=folder / "checkpoints", seed=seed), **files, settings=settings)
     tables = (text / "en.tsv", text / "de.tsv")
     named = {"testsets": ("en", "de"), "languages": ("en", "de")}
     head.predict(ANSWERING, folder / "model", tables, folder / "predictions", **named, settings=chosen)

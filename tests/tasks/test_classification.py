@@ -27,7 +27,7 @@ from workflow_scripts.tasks.switched import switched_examples
 from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.training import backbone
-from workflow_scripts.training.job import Job
+from workflow_scripts.training.job import TrainingJob
 
 LABELS = ["Writer", "Calc"]
 SETTINGS = {"batch_size": 16, "learning_rate": 3e-3, "dropout": 0.1, "max_length": 40, "patience": 0, "device": "cpu"}
@@ -61,7 +61,7 @@ def finetune(tables: Path, start: Path, out: Path, **changes):
     )
     outputs = [out / name for name in ("model", "curve.tsv", "training.json", "checkpoints")]
     switched = {name: changes.pop(name) for name in ("lexicons", "into") if name in changes}
-    job = Job(start, *outputs, threads=1, **changes)
+    job = TrainingJob(start, *outputs, threads=1, **changes)
     head.finetune(CLASSIFICATION, job, train=(tables / "train.tsv",), dev=(tables / "dev.tsv",), settings=settings, **switched)
     curve = [line.split("\t") for line in read_lines(out / "curve.tsv")]
     assert curve[0][-2:] == ["dev_loss", "dev_accuracy"] and any(float(row[-2]) and float(row[-1]) >= 0 for row in curve[1:] if row[-1])

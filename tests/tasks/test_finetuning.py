@@ -28,7 +28,7 @@ from workflow_scripts.text.tagged import join_words, split_words
 from workflow_scripts.training import choice
 from workflow_scripts.training.callbacks import Diverged
 from workflow_scripts.training.choice import Choice
-from workflow_scripts.training.job import Job
+from workflow_scripts.training.job import TrainingJob
 
 UPOS = ["ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X"]
 
@@ -74,7 +74,7 @@ def test_what_another_version_of_a_plugin_has_trained_is_not_gone_on_from(monkey
         raise InterruptedError
 
     monkeypatch.setattr(finetuning, "begun", begun)
-    job, settings = Job(model, *map(Path, "abcd")), LABELLING.finetune_settings(language="en", epochs=1, labels=["X"])
+    job, settings = TrainingJob(model, *map(Path, "abcd")), LABELLING.finetune_settings(language="en", epochs=1, labels=["X"])
     for task, sha256 in ((LABELLING, ""), (replace(LABELLING, plugin="x.py"), "1"), (replace(LABELLING, plugin="x.py"), "2")):
         monkeypatch.setattr(plugins, "_PLUGINS", {"x.py": plugins.Plugin("x.py", (), (), (), sha256)})
         with pytest.raises(InterruptedError):
@@ -88,7 +88,7 @@ def files(text: Path, model: Path, out: Path) -> dict:
 
 
 def finetune(settings: FinetuneSettings, start: Path, train: tuple[Path, ...], dev: tuple[Path, ...], lexicons=(), into=(), **made) -> None:
-    head.finetune(LABELLING, Job(start, **made), train=train, dev=dev, lexicons=lexicons, into=into, settings=settings)
+    head.finetune(LABELLING, TrainingJob(start, **made), train=train, dev=dev, lexicons=lexicons, into=into, settings=settings)
 
 
 def told(epochs: int = 1, **changes) -> FinetuneSettings:

@@ -19,7 +19,7 @@ from workflow_scripts.tasks.passages import PassageReader
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.training.adapter import adapt, main, merged
-from workflow_scripts.training.job import Job
+from workflow_scripts.training.job import TrainingJob
 
 LABELS = ["Writer", "Calc"]
 LORA = {"kind": "lora", "rank": 2, "dropout": 0.1}
@@ -55,7 +55,7 @@ def finetune(start, table, out, **changes):
     out.mkdir(exist_ok=True)
     chosen = Classification(**{"batch_size": 16, "learning_rate": 1e-2, "max_length": 40, "patience": 0, "device": "cpu", **changes})
     settings = CLASSIFICATION.finetune_settings(language="en", labels=LABELS, epochs=3, classification=chosen)
-    job = Job(start, *(out / name for name in ("model", "curve.tsv", "training.json", "checkpoints")), threads=1)
+    job = TrainingJob(start, *(out / name for name in ("model", "curve.tsv", "training.json", "checkpoints")), threads=1)
     head.finetune(CLASSIFICATION, job, train=(table,), dev=(table,), settings=settings)
     return load_file(out / "model/model.safetensors")
 
@@ -123,7 +123,7 @@ def test_a_stopped_training_goes_on_and_layers_that_compute_again_learn_the_same
 
 def test_random_weights_take_no_adapter(models, table, tmp_path):
     settings = CLASSIFICATION.finetune_settings(language="en", labels=LABELS, epochs=1, classification=Classification(adapter=LORA))
-    job = Job(models["bert"], *(tmp_path / name for name in "abcd"), from_scratch=True)
+    job = TrainingJob(models["bert"], *(tmp_path / name for name in "abcd"), from_scratch=True)
     with pytest.raises(InputError, match=r"classification\.adapter: lora changes little of a model"):
         head.finetune(CLASSIFICATION, job, train=(table,), dev=(table,), settings=settings)
 

@@ -24,7 +24,7 @@ from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.labelled import Labelled, main
 from workflow_scripts.text.labelled_source import LabelledSource
 from workflow_scripts.text.tagged import join_words, split_words
-from workflow_scripts.training.job import Job
+from workflow_scripts.training.job import TrainingJob
 
 UD = Path("resources/universal-dependencies")
 UPOS = ["ADJ", "ADP", "ADV", "AUX", "CCONJ", "DET", "INTJ", "NOUN", "NUM", "PART", "PRON", "PROPN", "PUNCT", "SCONJ", "SYM", "VERB", "X"]
@@ -130,7 +130,7 @@ def run(models, text, folder: Path, family: str, seed: int = 1, **changes) -> Pa
     )
     files = {"train": (text / "train.tsv",), "dev": (text / "dev.tsv",)}
     made = {"model": folder / "model", "curve": folder / "curve.tsv", "report": folder / "training.json"}
-    head.finetune(LABELLING, Job(models[family], **made, checkpoints=folder / "checkpoints", seed=seed), **files, settings=settings)
+    head.finetune(LABELLING, TrainingJob(models[family], **made, checkpoints=folder / "checkpoints", seed=seed), **files, settings=settings)
     head.predict(
         LABELLING,
         folder / "model",
@@ -255,7 +255,7 @@ def test_named_entities_are_judged_by_f1(models, tmp_path):
     outputs = [tmp_path / name for name in ("model", "curve.tsv", "report.json", "checkpoints")]
     head.finetune(
         LABELLING,
-        Job(models["xlm-roberta"], *outputs),
+        TrainingJob(models["xlm-roberta"], *outputs),
         train=(tmp_path / "train.tsv",),
         dev=(tmp_path / "dev.tsv",),
         settings=LABELLING.finetune_settings(language="en", labels=tags, epochs=1, labelling=Labelling(max_length=64, learning_rate=1e-3)),

@@ -16,7 +16,7 @@ from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.labelled import Labelled, main
 from workflow_scripts.text.labelled_source import LabelledSource
-from workflow_scripts.training.job import Job
+from workflow_scripts.training.job import TrainingJob
 
 WORDS = ["menu", "cell", "page", "row", "font"]
 TRAIN = ["3.27", "2.30", "2.3", "0", "5", "4.81", "1.66", "-0.5"] * 5
@@ -52,7 +52,7 @@ def test_numbers_are_learnt_answered_and_compared(models, tmp_path, similarity, 
         assert kept["numbers"] == {"least": -0.5, "mean": pytest.approx(np.mean([*map(float, TRAIN)])), "greatest": 5}
         assert Counter(one.label for one in read_table(tmp_path / "train.tsv"))["2.3"] == 10  # 2.30 is the same number
     made = {"model": tmp_path / "model", "curve": tmp_path / "curve.tsv", "report": tmp_path / "training.json"}
-    job = Job(models["xlm-roberta"], **made, checkpoints=tmp_path / "checkpoints", threads=1)
+    job = TrainingJob(models["xlm-roberta"], **made, checkpoints=tmp_path / "checkpoints", threads=1)
     chosen = similarity.finetuning(batch_size=8, learning_rate=3e-3, max_length=32)
     settings = similarity.finetune_settings(language="en", labels=labels, epochs=2, similarity=chosen)
     tables = {part: (tmp_path / f"{part}.tsv",) for part in ("train", "dev")}

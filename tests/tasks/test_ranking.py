@@ -19,7 +19,7 @@ from workflow_scripts.tasks.ranking import RANKING, Ranking, counts_of, document
 from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.labelled import Labelled, main
 from workflow_scripts.text.labelled_source import LabelledSource
-from workflow_scripts.training.job import Job
+from workflow_scripts.training.job import TrainingJob
 
 GRADES = ["0", "1", "2"]
 XQUADR = Path("resources/xquad-r")
@@ -55,7 +55,7 @@ def finetuned(models, text, folder: Path, family: str, **changes) -> Path:
     )
     files = {"train": (text / "train.tsv",), "dev": (text / "dev.tsv",)}
     made = {"model": folder / "model", "curve": folder / "curve.tsv", "report": folder / "training.json"}
-    head.finetune(RANKING, Job(models[family], **made, checkpoints=folder / "checkpoints"), **files, settings=settings)
+    head.finetune(RANKING, TrainingJob(models[family], **made, checkpoints=folder / "checkpoints"), **files, settings=settings)
     head.predict(
         RANKING,
         folder / "model",
@@ -130,7 +130,9 @@ def test_the_error_of_a_regression_is_that_of_the_grades():
 
 def test_scores_that_are_no_numbers_are_a_loss_that_stops_the_training(models, text, tmp_path):
     settings = RANKING.finetune_settings(language="en", grades=GRADES, epochs=1, ranking=Ranking(max_length=48, examples=8))
-    job = Job(models["bert"], tmp_path / "model", tmp_path / "curve.tsv", tmp_path / "training.json", checkpoints=tmp_path / "checkpoints")
+    job = TrainingJob(
+        models["bert"], tmp_path / "model", tmp_path / "curve.tsv", tmp_path / "training.json", checkpoints=tmp_path / "checkpoints"
+    )
     made = head.prepare(RANKING, job, (text / "train.tsv",), (text / "dev.tsv",), settings)
     torch.nn.init.constant_(next(made.network.parameters()), math.nan)
     assert math.isnan(made.look()["eval_loss"])

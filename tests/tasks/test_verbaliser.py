@@ -16,7 +16,7 @@ from workflow_scripts.tasks.head import finetune, predict
 from workflow_scripts.tasks.verbaliser import Asked, Verbaliser, asked_in, scored, ties, words_of
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.files import read_lines
-from workflow_scripts.training.job import Job
+from workflow_scripts.training.job import TrainingJob
 
 LABELS = ["Writer", "Calc", "Impress"]
 LINES = [
@@ -39,7 +39,7 @@ def asked(model, out, told=None, **changes):
     settings = CLASSIFICATION.finetune_settings(
         language="en", labels=LABELS, epochs=1, classification=Classification(max_length=40), shots=changes.pop("shots", 0), verbaliser=told
     )
-    job = Job(model, *(out / name for name in ("model", "curve.tsv", "training.json", "checkpoints")), **changes)
+    job = TrainingJob(model, *(out / name for name in ("model", "curve.tsv", "training.json", "checkpoints")), **changes)
     finetune(CLASSIFICATION, job, train=(out / "table.tsv",), dev=(out / "table.tsv",), settings=settings)
     two = {"testsets": ("en", "de"), "languages": ("en", "de"), "labels": json.dumps(LABELS)}
     predict(CLASSIFICATION, out / "model", (out / "table.tsv",) * 2, out / "predictions", **two)

@@ -15,7 +15,7 @@ from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks.classification import Classification
 from workflow_scripts.tasks.heads import load_text_head
 from workflow_scripts.training import training
-from workflow_scripts.training.job import Job
+from workflow_scripts.training.job import TrainingJob
 from workflow_scripts.training.settings import Training
 
 SETTINGS = Training(**TINY, updates=4, evaluate_every=4, checkpoint="last", precision="float32")
@@ -28,7 +28,7 @@ def files(tmp_path_factory):
 
 
 def learn(folder, start, out, objective, codes=("de", "en"), settings=SETTINGS, **told):
-    job = Job(start, *(out / name for name in ("model", "curve.tsv", "training.json", "checkpoints")), threads=1)
+    job = TrainingJob(start, *(out / name for name in ("model", "curve.tsv", "training.json", "checkpoints")), threads=1)
     text = {part: tuple(folder / f"{part}.{code}" for code in codes) for part in ("train", "dev")}
     given = {"objective_settings": json.dumps(told.pop("own", {})), **told}
     training.learn(job, objective=objective, languages=codes, **text, settings=settings, **given)

@@ -21,7 +21,7 @@ from workflow_scripts.stage import InputError, checksums, read_json
 from workflow_scripts.tasks import head
 from workflow_scripts.tasks.classification import CLASSIFICATION, Classification
 from workflow_scripts.training.backbone import Backbone
-from workflow_scripts.training.job import Job
+from workflow_scripts.training.job import TrainingJob
 from workflow_scripts.training.pretraining import Text, objective_for
 from workflow_scripts.training.pretraining_settings import Pretraining
 from workflow_scripts.training.rows import MaskedText
@@ -139,7 +139,7 @@ def test_a_small_xlmr_is_finetuned_to_classify(encoder, tmp_path):
     settings = Classification(batch_size=8, learning_rate=1e-3, max_length=64)
     outputs = [tmp_path / name for name in ("model", "curve.tsv", "training.json", "checkpoints")]
     told = CLASSIFICATION.finetune_settings(language="en", labels=["odd", "even"], epochs=1, classification=settings)
-    job = Job(encoder / "out/model", *outputs, threads=1)
+    job = TrainingJob(encoder / "out/model", *outputs, threads=1)
     head.finetune(CLASSIFICATION, job, train=(tmp_path / "train.tsv",), dev=(tmp_path / "dev.tsv",), settings=told)
     head.predict(
         CLASSIFICATION,

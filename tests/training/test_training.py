@@ -24,7 +24,7 @@ from workflow_scripts.text.files import read_lines
 from workflow_scripts.training import training
 from workflow_scripts.training.checkpoints import average_weights
 from workflow_scripts.training.curve import CURVE
-from workflow_scripts.training.job import Job
+from workflow_scripts.training.job import TrainingJob
 from workflow_scripts.training.loop import load_model
 from workflow_scripts.training.ragged import Rows, encoded, lengths_of
 from workflow_scripts.training.rows import (
@@ -217,7 +217,7 @@ def test_an_encoder_guesses_masked_pieces_of_noised_text(tmp_path):
 
     assert text(0)[3] == codec.encode([f"round0 {manual_pairs(4)[0][3]}"], "de")[0] and text(1)[3] != text(0)[3]
     assert text(2) == text(0) and [*map(list, rounds.epoch(2)[0])] != [*map(list, rounds.epoch(0)[0])]  # masked anew
-    job = Job(start, *(tmp_path / f"out/{name}" for name in ("model", "curve.tsv", "training.json", "checkpoints")), threads=1)
+    job = TrainingJob(start, *(tmp_path / f"out/{name}" for name in ("model", "curve.tsv", "training.json", "checkpoints")), threads=1)
     few = Training(**{**TINY, "updates": 4, "evaluate_every": 2, "checkpoint": "last"})
     training.restore(job, languages=("de",), noised=tmp_path, settings=few)
     report = read_json(tmp_path / "out/training.json")

@@ -25,7 +25,7 @@ from workflow_scripts.training import generating, veco_losses
 from workflow_scripts.training.adapter import adapt
 from workflow_scripts.training.bitext import Bitext
 from workflow_scripts.training.callbacks import Watch
-from workflow_scripts.training.job import Job
+from workflow_scripts.training.job import TrainingJob
 from workflow_scripts.training.loop import load_model, train
 from workflow_scripts.training.masks import known_masks, with_padding_told
 from workflow_scripts.training.objective import Part, Text
@@ -140,7 +140,7 @@ def test_heads_wait_for_nothing(tmp_path, waits, task, kind):
     named = {task.named: labels} if task.named else {}
     chosen = task.finetuning(batch_size=4, max_length=60, device="cpu")
     settings = task.finetune_settings(language="en", epochs=1, **named, **{task.key: chosen})
-    job = Job(start, tmp_path / "model", tmp_path / "curve", tmp_path / "report", tmp_path / "checkpoints")
+    job = TrainingJob(start, tmp_path / "model", tmp_path / "curve", tmp_path / "report", tmp_path / "checkpoints")
     prepared = head.prepare(task, job, (table,), (table,), settings)
     finetuning.train_head(job, chosen, prepared, tmp_path / "checkpoints")
     # transformers' head of mBART looks for the ends of texts

@@ -24,7 +24,7 @@ from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.tagged import INNER_BLANK
 from workflow_scripts.training.checkpoints import Deadline, chosen_updates, describe_phase
 from workflow_scripts.training.choice import chosen_for
-from workflow_scripts.training.job import Job, begun, finish
+from workflow_scripts.training.job import TrainingJob, begun, finish
 from workflow_scripts.training.method import Method
 from workflow_scripts.training.phase import MEASURED, adapter_plugin, check_adapter_fits, hand_over
 from workflow_scripts.training.rows import split_batch
@@ -87,13 +87,13 @@ def describe(settings: Any, block: str, text: dict[str, Path], start: Path, seed
     return description | (adapter_plugin(chosen.adapter) if chosen.adapter else {})
 
 
-Prepare = Callable[[Job, tuple[Path, ...], tuple[Path, ...], Any], Prepared]
+Prepare = Callable[[TrainingJob, tuple[Path, ...], tuple[Path, ...], Any], Prepared]
 """Makes what is trained of a job, its training and dev tables, and its settings. The first table of each is in the text's language, others
 are in those that the settings name."""
 
 
 def finetune_head(
-    job: Job,
+    job: TrainingJob,
     train: tuple[Path, ...],
     dev: tuple[Path, ...],
     settings: Any,
@@ -180,7 +180,7 @@ def with_choice(settings: Any, choice: Path | None) -> Any:
     return replace(settings, **{name: value for name, value in chosen.items() if name != "epochs"})
 
 
-def train_head(job: Job, chosen: HeadSettings, prepared: Prepared, folder: Path) -> list[dict]:
+def train_head(job: TrainingJob, chosen: HeadSettings, prepared: Prepared, folder: Path) -> list[dict]:
     """Train a network on its batches, and return the history; checkpoints are in `folder`. Raises as `training.trainer.fit` does."""
     from workflow_scripts.training.callbacks import Progress, Watch
     from workflow_scripts.training.masks import known_masks, with_padding_told
@@ -253,7 +253,7 @@ class Batches(Sequence[list[Row]]):
         self.rows, self.epochs, self.seed, self.size = rows, epochs, seed, settings.batch_size
         self.parts = processes() * math.ceil(settings.batch_size / (processes() * (settings.micro_batch or settings.batch_size)))
         whole, rest = divmod(number, settings.batch_size)
-        self.number, self.epoch_sizes = number, [settings.batch_size] * whole + [rest] * bool(rest)
+        self.number, self.epoch_sizes = number, [settings.batch_size] * whole + ([rest] if rest else [])
         self._current: tuple[int, list[list[Row]]] = -1, []
 
     def __len__(self) -> int:
@@ -281,5 +281,5 @@ class Batches(Sequence[list[Row]]):
             pool = sorted(whole[start : start + _POOL * size], key=lambda i: len(rows[i][0]))
             batches = [pool[at : at + size] for at in range(0, len(pool), size)]
             cut += [batches[i] for i in rng.permutation(len(batches))]
-        cut += [rest] * bool(rest)
+        cut += [rest] if rest else []
         return [[rows[i] for i in batch] for batch in cut]

@@ -41,7 +41,7 @@ from workflow_scripts.tasks.switched import switching
 from workflow_scripts.tasks.verbaliser import Asked, ask, asked_in, opened, scored, shortened, ties
 from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.files import write_lines
-from workflow_scripts.training.job import Job
+from workflow_scripts.training.job import TrainingJob
 from workflow_scripts.training.launching import launch
 
 Metric = Annotated[str, Named("label_metric")]
@@ -77,7 +77,7 @@ def _of(function: Callable[..., None], task: HeadTask, **types: Any) -> Callable
 
 def finetune(
     task: HeadTask,
-    job: Job,
+    job: TrainingJob,
     *,
     train: tuple[Path, ...],
     dev: tuple[Path, ...],
@@ -85,7 +85,7 @@ def finetune(
     into: tuple[str, ...] = (),
     settings: FinetuneSettings,
 ) -> None:
-    """Finetune a model for a task; see `Job` and `finetune_head`.
+    """Finetune a model for a task; see `TrainingJob` and `finetune_head`.
 
     `lexicons`, one for each language of `into`, switch words of the first table where `settings` has a `codeswitch`. Where it has `shots`,
     nothing is trained, and a decoder is asked as it is (`verbaliser`).
@@ -95,7 +95,7 @@ def finetune(
         tables = [(task.read(path, labels), code) for path, code in zip(dev, settings.dev_languages, strict=True)]
         return ask(job, task.read(train[0], labels), tables, labels, settings, getattr(settings, task.key))
 
-    def prepared(job: Job, train: tuple[Path, ...], dev: tuple[Path, ...], settings: FinetuneSettings) -> Prepared:
+    def prepared(job: TrainingJob, train: tuple[Path, ...], dev: tuple[Path, ...], settings: FinetuneSettings) -> Prepared:
         return prepare(task, job, train, dev, settings, lexicons, into)
 
     files = {path.name: path for path in lexicons}
@@ -107,7 +107,7 @@ def finetune(
 
 def prepare(
     task: HeadTask,
-    job: Job,
+    job: TrainingJob,
     train: tuple[Path, ...],
     dev: tuple[Path, ...],
     settings: Any,
@@ -121,34 +121,45 @@ def prepare(
     tables = [task.read(path, labels, chosen.examples) for path in train]
     looked_at = [task.read(path, labels) for path in dev]
     about = About(chosen, labels, numbers=task.numbers_in([*tables, *looked_at], labels))
-    switched = switching(tables[0], settings, lexicons, into, job.seed, task.unit)
-    kept = [*zip(tables, settings.train_languages, strict=True)][bool(switched) :]
-    fixed = [row for examples, code in kept for row in part_of(reader, examples, code, about.numbered).rows]
+    # where words are switched, the first table is another one in each epoch
+    switch_epoch = switching(tables[0], settings, lexicons, into, job.seed, task.unit)
+    by_language = [*zip(tables, settings.train_languages, strict=True)]
+    fixed_tables = by_language[1:] if switch_epoch else by_language
+    fixed = [row for examples, code in fixed_tables for row in part_of(reader, examples, code, about.numbered).rows]
 
     def rows(epoch: int) -> list[Row]:
-        return [*part_of(reader, switched(epoch)[0], settings.language, about.numbered).rows, *fixed] if switched else fixed
+        if not switch_epoch:
+            return fixed
+        switched, _ = switch_epoch(epoch)
+        return [*part_of(reader, switched, settings.language, about.numbered).rows, *fixed]
 
     dev_tables = [*zip(looked_at, settings.dev_languages, strict=True)]
     held_out = [part_of(reader, table, code, about.numbered) for table, code in dev_tables]
     network = task.network(job.start, labels, chosen, job.seed, job.from_scratch)
-    precision = pick_precision(chosen.precision, pick_device(chosen.device))
-    metric = task.leading(chosen, labels)
 
-    def look_at(part: Part) -> dict[str, float]:
+    def look(most: int | None = None) -> dict[str, float]:
+        some = held_out if most is None else [part_of(reader, table[:most], code, about.numbered) for table, code in dev_tables]
+        return look_at(task, network, reader, some, about)
+
+    whole = len(part_of(reader, tables[0], settings.language, about.numbered).rows) if switch_epoch else 0
+    batches = Batches(rows, whole + len(fixed), settings.epochs, chosen, job.seed)
+    shares = with_shares(switch_epoch(0)[1]) if switch_epoch else None
+    return Prepared(network, reader, batches, look, task.leading(chosen, labels), task.head, task.loss(about), shares)
+
+
+def look_at(task: HeadTask, network: Any, reader: Any, parts: list[Part], about: About) -> dict[str, float]:
+    """Loss and error of a model on dev sets, the mean over them. The error is what the answers have, or what the leading score lacks."""
+    precision = pick_precision(about.settings.precision, pick_device(about.settings.device))
+    metric = task.leading(about.settings, about.labels)
+
+    def look_at_part(part: Part) -> dict[str, float]:
         (answered,) = task.predictions(network, reader, [part], precision, about)
         if answered.error:
             return {"eval_loss": answered.loss(), "eval_error": answered.error()}
         counted = task.counts(part.examples, answered.answers, part.language, about).sum(axis=0)
         return {"eval_loss": answered.loss(), "eval_error": 1 - task.scores[metric](counted)}
 
-    def look(most: int | None = None) -> dict[str, float]:
-        some = held_out if most is None else [part_of(reader, table[:most], code, about.numbered) for table, code in dev_tables]
-        return mean_of([look_at(part) for part in some])
-
-    whole = len(part_of(reader, tables[0], settings.language, about.numbered).rows) if switched else 0
-    batches = Batches(rows, whole + len(fixed), settings.epochs, chosen, job.seed)
-    shares = with_shares(switched(0)[1]) if switched else None
-    return Prepared(network, reader, batches, look, metric, task.head, task.loss(about), shares)
+    return mean_of([look_at_part(part) for part in parts])
 
 
 def predict(

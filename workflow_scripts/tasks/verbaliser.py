@@ -30,7 +30,7 @@ from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.stage import is_first_process
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.languages import language
-from workflow_scripts.training.job import Job, finish
+from workflow_scripts.training.job import TrainingJob, finish
 
 FILE = "verbaliser.json"
 """The file in a model's folder that says how it is asked for labels."""
@@ -124,7 +124,9 @@ def asked_in(folder: Path) -> Asked | None:
 # the arm
 
 
-def ask(job: Job, examples: list[Example], dev: list[tuple[list[Example], str]], labels: list[str], settings: Any, head: Any) -> None:
+def ask(
+    job: TrainingJob, examples: list[Example], dev: list[tuple[list[Example], str]], labels: list[str], settings: Any, head: Any
+) -> None:
     """Write the model as it is, with how it is asked, and measure it on the `dev` sets, examples with their language.
 
     `settings` say how many of the training `examples`, drawn by the seed, stand before each text. `head` says how long texts may be, and

@@ -29,7 +29,7 @@ from workflow_scripts.stage import InputError, checksums, is_first_process, read
 from workflow_scripts.text.corpus import forbidden_keys, leak_key
 from workflow_scripts.text.words import read_sentences
 from workflow_scripts.training.curve import write_curve
-from workflow_scripts.training.job import Job
+from workflow_scripts.training.job import TrainingJob
 from workflow_scripts.training.launching import launch, settings_in
 from workflow_scripts.training.pretraining import objective_for, pretrain
 from workflow_scripts.training.pretraining_settings import Pretraining, Texts
@@ -182,7 +182,9 @@ def main(
     """
     texts = Texts(languages, task_text, held_out, bitext, bitext_dev)
     # `pretrain` replaces the start of what is pretrained from nothing by a model that it makes of the text
-    job = Job(start or output, output, curve, report, checkpoints, seed=settings.seed, threads=threads, minutes=minutes, attempt=attempt)
+    job = TrainingJob(
+        start or output, output, curve, report, checkpoints, seed=settings.seed, threads=threads, minutes=minutes, attempt=attempt
+    )
     if settings.kind == "small":
         details = make_small(settings, texts, job)
     elif settings.kind == "continued":
@@ -205,7 +207,7 @@ def main(
 # a model that is pretrained here
 
 
-def make_small(settings: Backbone, texts: Texts, job: Job) -> dict:
+def make_small(settings: Backbone, texts: Texts, job: TrainingJob) -> dict:
     """Make a small model and pretrain it, or take a ready-made one of the same text and settings.
 
     Returns what ``backbone.json`` says of the model.
@@ -224,7 +226,7 @@ def make_small(settings: Backbone, texts: Texts, job: Job) -> dict:
     return _taken_or_pretrained(settings, block, origin, texts, make_start, job)
 
 
-def continue_pretraining(settings: Backbone, start: Path | None, texts: Texts, job: Job) -> dict:
+def continue_pretraining(settings: Backbone, start: Path | None, texts: Texts, job: TrainingJob) -> dict:
     """Continue the pretraining of the model in `start`; otherwise like `make_small`."""
     if settings.continued is None or start is None:
         raise InputError("backbone of kind continued needs a block `continued`, and --start, the model that it goes on from")
@@ -243,7 +245,7 @@ def _taken_or_pretrained(
     origin: dict[str, Any],
     texts: Texts,
     make_start: Callable[[list[str], Path], Path],
-    job: Job,
+    job: TrainingJob,
 ) -> dict:
     """Take the ready-made copy of what has this `origin`, or pretrain; without an origin no copy will do."""
     if block.ready and origin and (found := take(Path(block.ready), origin, job.model, job.curve)):

@@ -17,7 +17,7 @@ from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.files import lockstep
 from workflow_scripts.training.curve import handed_on, score_key
-from workflow_scripts.training.job import Job, finish
+from workflow_scripts.training.job import TrainingJob, finish
 from workflow_scripts.training.loop import load_model
 from workflow_scripts.training.ragged import same_choice
 from workflow_scripts.training.rows import Dev, Rounds
@@ -27,7 +27,7 @@ from workflow_scripts.training.validation import dev_loss, dev_score
 
 
 def ask(
-    job: Job,
+    job: TrainingJob,
     settings: Training,
     read: Callable[[Codec], tuple[Rounds, list[Dev]]],
     templates: Templates,

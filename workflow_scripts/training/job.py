@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
-class Job(NamedTuple):
+class TrainingJob(NamedTuple):
     """What the flags of a job of training say. Under torchrun its processes share the work of each update."""
 
     start: Path
@@ -52,7 +52,7 @@ class Job(NamedTuple):
 
 
 @contextmanager
-def begun(job: Job, description: dict[str, Any]) -> Iterator[Path]:
+def begun(job: TrainingJob, description: dict[str, Any]) -> Iterator[Path]:
     """Take the job's threads, and hold the lock on its checkpoints; yields the folder of those that the `description` has.
 
     Raises as `checkpoints.claimed` does.
@@ -66,7 +66,7 @@ def begun(job: Job, description: dict[str, Any]) -> Iterator[Path]:
 
 
 def finish(
-    job: Job,
+    job: TrainingJob,
     network: PreTrainedModel,
     tokenizer: Any,
     history: list[dict],

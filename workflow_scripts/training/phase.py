@@ -15,7 +15,7 @@ from workflow_scripts.training.adapter import Adapted, adapt, merged, remove_ada
 from workflow_scripts.training.callbacks import Diverged
 from workflow_scripts.training.checkpoints import describe_phase
 from workflow_scripts.training.curve import handed_on
-from workflow_scripts.training.job import Job, begun, finish
+from workflow_scripts.training.job import TrainingJob, begun, finish
 from workflow_scripts.training.loop import load_model
 from workflow_scripts.training.method import Method
 from workflow_scripts.training.rows import Dev, Rounds
@@ -25,7 +25,7 @@ from workflow_scripts.training.validation import dev_loss
 
 
 def train_phase(
-    job: Job,
+    job: TrainingJob,
     settings: Training,
     text: dict[str, Path],
     read: Callable[[Codec], tuple[Rounds, list[Dev]]],
@@ -37,32 +37,16 @@ def train_phase(
     documents: bool = False,
     about_text: Mapping[str, Any] = MappingProxyType({}),
 ) -> None:
-    """Train one phase on what `read` makes of its `text`, training and dev rows that have `room`; write its outputs.
+    """Train one phase on what `read` makes of its `text`, training and dev rows; write its outputs.
 
-    `about_text` is for the report as well; it may be filled while the text is read.
+    `room` is what the report says of rows that are too long; `read` has applied it. `about_text` is for the report as well, and may be
+    filled while the text is read. The contents of `text` decide, with the settings (`described`), which checkpoints are the phase's own.
 
-    The contents of `text` decide, with the settings, which checkpoints are the phase's own.
+    Raises `InputError` for settings that do not go together, or not with the `method`.
     """
-    described = {**asdict(settings), "languages": [*languages], "documents": documents, **method.about}
-    if settings.adapter is None:
-        del described["adapter"]  # checkpoints from before there were adapters are still gone on from
-    else:
-        check_adapter_fits(settings.adapter, method, job.from_scratch)
-        described |= adapter_plugin(settings.adapter)
-    if not settings.packed:
-        del described["packed"]  # as above
-    elif method.train is not Method().train:
-        raise InputError("training.packed: is for models that are trained on sentences as they are; leave it out for this phase")
-    for name in ("sharded", "gradient_checkpointing"):
-        if getattr(settings, name) and method.train is not Method().train:
-            raise InputError(f"training.{name}: is for models that are trained as they are; leave it out for this phase")
-    if settings.recorded and settings.gradient_checkpointing:
-        raise InputError("training.recorded: has no place for gradient_checkpointing; leave one of them out")
-    if templates != Templates():
-        described["templates"] = plain(templates)
-    if settings.recorded and not settings.packed:
-        raise InputError("training.recorded: is for updates of one shape; set packed: true as well, or leave it out")
-    with begun(job, describe_phase(described, text, job.start, job.seed, job.from_scratch, ROUNDING_ONLY)) as folder:
+    check_settings_fit(settings, method, job.from_scratch)
+    about_phase = described(settings, method, languages, documents, templates)
+    with begun(job, describe_phase(about_phase, text, job.start, job.seed, job.from_scratch, ROUNDING_ONLY)) as folder:
         codec = load_codec(job.start, documents)
         codec.templates = templates
         rounds, dev = read(codec)
@@ -101,6 +85,39 @@ def train_phase(
         finish(job, network, codec.tokenizer, history, about, mark=method.mark, templates=codec.own_templates)
 
 
+def check_settings_fit(settings: Training, method: Method, from_scratch: bool) -> None:
+    """Raise `InputError` for settings that do not go with each other, with a phase's own way to train, or with random weights."""
+    as_usual = method.train is Method().train
+    if settings.adapter is not None:
+        check_adapter_fits(settings.adapter, method, from_scratch)
+    if settings.packed and not as_usual:
+        raise InputError("training.packed: is for models that are trained on sentences as they are; leave it out for this phase")
+    for name in ("sharded", "gradient_checkpointing"):
+        if getattr(settings, name) and not as_usual:
+            raise InputError(f"training.{name}: is for models that are trained as they are; leave it out for this phase")
+    if settings.recorded and settings.gradient_checkpointing:
+        raise InputError("training.recorded: has no place for gradient_checkpointing; leave one of them out")
+    if settings.recorded and not settings.packed:
+        raise InputError("training.recorded: is for updates of one shape; set packed: true as well, or leave it out")
+
+
+def described(settings: Training, method: Method, languages: tuple[str, ...], documents: bool, templates: Templates) -> dict[str, Any]:
+    """The settings by which a phase's checkpoints are known.
+
+    Those that came later are left out where they are not used, so that checkpoints from before are still gone on from.
+    """
+    found = {**asdict(settings), "languages": [*languages], "documents": documents, **method.about}
+    if settings.adapter is None:
+        del found["adapter"]
+    else:
+        found |= adapter_plugin(settings.adapter)
+    if not settings.packed:
+        del found["packed"]
+    if templates != Templates():
+        found["templates"] = plain(templates)
+    return found
+
+
 # ---------------------------------------------------------------------------------------------
 # few weights
 
@@ -125,7 +142,7 @@ MEASURED = 200
 
 def hand_over(
     adapted: Adapted | None,
-    job: Job,
+    job: TrainingJob,
     diverged: str,
     measure: Callable[[], Mapping[str, float]],
     rows: int,

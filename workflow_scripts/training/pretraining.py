@@ -42,7 +42,7 @@ from workflow_scripts.text.languages import language
 from workflow_scripts.text.words import BREAK, read_sentences, running_words, words_of
 from workflow_scripts.training import segments
 from workflow_scripts.training.bitext import Bitext, SampledPairs, directions, read_bitext, read_pairs, unpaired
-from workflow_scripts.training.job import Job
+from workflow_scripts.training.job import TrainingJob
 from workflow_scripts.training.objective import Material, Objective, Part, Text, objective, plan_file, rows_objective
 from workflow_scripts.training.pretraining_settings import Pretraining, Texts, direction_problems, veco_problems
 from workflow_scripts.training.ready import RAN_ON
@@ -251,7 +251,7 @@ def pretrain(
     texts: Texts,
     make_start: Callable[[list[str], Path], Path],
     where: str,
-    job: Job,
+    job: TrainingJob,
 ) -> dict:
     """Train a model on the block's text; returns what ``backbone.json`` says of it.
 

@@ -37,7 +37,7 @@ from workflow_scripts.training.bitext import read_bitext
 from workflow_scripts.training.choice import chosen_for
 from workflow_scripts.training.few_shot import ask
 from workflow_scripts.training.generator import USUAL, Generator
-from workflow_scripts.training.job import Job
+from workflow_scripts.training.job import TrainingJob
 from workflow_scripts.training.launching import launch
 from workflow_scripts.training.method import Method, of_plugin
 from workflow_scripts.training.objective import Objective, Text
@@ -49,7 +49,7 @@ from workflow_scripts.training.too_long import Room
 
 
 def restore(
-    job: Job,
+    job: TrainingJob,
     *,
     languages: tuple[str, ...],
     noised: Path,
@@ -58,7 +58,7 @@ def restore(
     templates: str = "{}",
     settings: Training = Training(),
 ) -> None:
-    """Train a model to restore the sentences in `noised`, a folder of rounds; see `Job`.
+    """Train a model to restore the sentences in `noised`, a folder of rounds; see `TrainingJob`.
 
     `languages` are those of the text. In that of `documents`, `</s>` stands between sentences. Of a noise whose text is read as it stands,
     an encoder guesses masked pieces. `phase` is what `job.choice` calls the phase. `templates` says how a decoder is asked, one JSON value
@@ -87,7 +87,7 @@ def restore(
 
 
 def learn(
-    job: Job,
+    job: TrainingJob,
     *,
     objective: str,
     languages: tuple[str, ...],
@@ -99,7 +99,7 @@ def learn(
     templates: str = "{}",
     settings: Training = Training(),
 ) -> None:
-    """Train a model by an objective of the registry; see `Job`. Raises as `restore` does.
+    """Train a model by an objective of the registry; see `TrainingJob`. Raises as `restore` does.
 
     `train` and `dev` have a file for each of the `languages`, whose suffix it is; two are parallel line by line. `objective_settings` is
     one JSON value. In the text of `documents`, `</s>` stands between sentences. `phase` is what `job.choice` calls the phase,
@@ -137,7 +137,7 @@ def _text(files: tuple[Path, ...], reads: str) -> Text:
 
 
 def translate(
-    job: Job,
+    job: TrainingJob,
     *,
     languages: tuple[str, str],
     train_source: Path,
@@ -158,7 +158,7 @@ def translate(
     targets_from: str = "",
     settings: Training = Training(),
 ) -> None:
-    """Train a model to write the target of the training text from its source; see `Job`. Raises as `restore` does.
+    """Train a model to write the target of the training text from its source; see `TrainingJob`. Raises as `restore` does.
 
     `languages` are those of source and target. In the text of `documents`, `</s>` stands between sentences.
     A `generator` other than `autoregressive` learns and writes as its entry says (`writing`), by `generator_settings`, one JSON value.
@@ -233,7 +233,7 @@ def _method_of(entry: Generator, given: str) -> Method:
     return method._replace(about={**about, **method.about}, mark=mark)
 
 
-def _with_choice(job: Job, settings: Training, name: str) -> tuple[Job, Training]:
+def _with_choice(job: TrainingJob, settings: Training, name: str) -> tuple[TrainingJob, Training]:
     chosen, checkpoints = chosen_for(job.choice, name, job.seed, job.checkpoints)
     return job._replace(checkpoints=checkpoints), replace(settings, **chosen)
 
