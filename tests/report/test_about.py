@@ -3,6 +3,7 @@
 import os
 import re
 
+import pytest
 from invented import configuration, plain, put, report, results, study_of
 
 from workflow_scripts.report import about
@@ -32,8 +33,9 @@ def test_the_time_of_a_run_that_was_interrupted_is_that_of_its_stretches(tmp_pat
     assert about.about(tmp_path, [], {"files": {}}) == ["6 minutes of work in 2 stretches"]
 
 
-def test_files_of_a_copied_folder_tell_no_time(tmp_path):
-    for job in range(100):
+@pytest.mark.parametrize("jobs", [2, 10, 100])
+def test_files_of_a_copied_folder_tell_no_time(tmp_path, jobs):
+    for job in range(jobs):
         benchmark(tmp_path / f"benchmarks/training/{job}.tsv", 1000, 60)
     assert about.worked(tmp_path) == []
 

@@ -319,6 +319,8 @@ def test_words_are_explained_by_mouse_keyboard_and_finger(page):
     term = page.locator(".headline dfn", has_text="baseline").first
     term.hover()
     assert box.inner_text().startswith("The first arm of a run") and term.get_attribute("aria-description") == box.inner_text()
+    box.hover()  # what it says can be marked and copied
+    assert box.is_visible()
     page.mouse.move(1, 1)
     box.wait_for(state="hidden")
     tab_to(page, "dfn")
@@ -340,6 +342,21 @@ def test_words_are_explained_by_mouse_keyboard_and_finger(page):
     first = page.locator(".headline").first.locator("dfn:not(details dfn)").all_text_contents()
     assert len({word.lower().rstrip("s") for word in first}) == len(first) >= 3
     assert page.locator("a dfn, code dfn, pre dfn, svg dfn, tbody dfn, button dfn, [lang]:not(html) dfn").count() == 0
+
+
+def test_a_tap_explains_a_word_until_another_place_is_tapped(page):
+    context = page.context.browser.new_context(has_touch=True, viewport={"width": 390, "height": 800})
+    try:
+        phone = context.new_page()
+        phone.goto(page.url)
+        box = phone.locator("#meaning")
+        for term in phone.locator(".headline dfn:visible").all():
+            term.tap()
+            assert box.is_visible() and term.get_attribute("aria-description") == box.inner_text()
+        phone.locator("h1").tap()
+        assert not box.is_visible()
+    finally:
+        context.close()
 
 
 def test_commands_are_copied_by_a_button(page):

@@ -50,13 +50,18 @@ def test_a_checkpoint_of_fairseq_is_read_with_the_files_beside_it():
 def test_a_vocabulary_that_is_cut_down_keeps_what_stands_before_texts():
     raw = yaml.safe_load(Path("config/real-encoder.yaml").read_text(encoding="utf-8"))
     assert "--prefixes" not in shlex.split(backbone_inputs.loaded_for(job(config.load(raw), backbone="e5")))
-    raw["experiments"]["real-topics"]["classification"] |= {"prefix": "query: ", "pair_prefix": "and: "}
-    raw["run"]["experiments"] = ["real-topics", "pairs-behind-query"]
+    raw["experiments"]["real-topics"]["classification"] |= {"prefix": "query: "}
+    raw["experiments"]["real-ranks"]["ranking"] |= {"pair_prefix": "and: "}
+    raw["run"]["experiments"] = ["real-topics", "real-ranks", "pairs-behind-query"]
     given = shlex.split(backbone_inputs.loaded_for(job(config.load(raw), backbone="e5")))
     assert given[given.index("--prefixes") + 1 :] == ["and: ", "query: "]
     raw["experiments"]["real-tags"]["labelling"] |= {"pair_prefix": "and: "}
     raw["run"]["experiments"] = ["real-tags"]
     with pytest.raises(InputError, match=r"labelling\.pair_prefix: is for second texts, passages and documents"):
+        config.load(raw)
+    raw["experiments"]["real-topics"]["classification"] |= {"pair_prefix": "and: "}
+    raw["run"]["experiments"] = ["real-topics"]
+    with pytest.raises(InputError, match=r"classification\.pair_prefix: is for pairs, and labelled\.real-topics has no column `pair`"):
         config.load(raw)
 
 

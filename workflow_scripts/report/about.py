@@ -38,9 +38,12 @@ def about(results: Path, studies: list[Study], provenance: dict[str, Any]) -> li
 def worked(results: Path) -> list[float]:
     """Seconds of each stretch in which jobs ran, by the files of benchmarks. A longer pause than `PAUSE` ends a stretch.
 
-    Empty where the files tell nothing. Those of a folder that was copied all end together, before the jobs could have run.
+    Empty where the files tell nothing. Those of a folder that was copied all end together; in a run, some job ends well before the longest.
     """
     timed = [(path.stat().st_mtime, _seconds(path)) for path in (results / "benchmarks").glob("*/**/*.tsv")]
+    ends = [end for end, _ in timed]
+    if len(timed) > 1 and max(ends) - min(ends) < max(seconds for _, seconds in timed) / 2:
+        return []
     jobs = sorted((end - seconds, seconds) for end, seconds in timed)
     stretches: list[tuple[float, float]] = []
     for start, seconds in jobs:

@@ -250,6 +250,8 @@ def problems(plan: FinetunedPlan, unit: str) -> Iterator[str]:
             yield from _phase_settings_problems(plan, arm, phase.training)
     if unit == "word" and head.pair_prefix:
         yield f"{where}.{key}.pair_prefix: is for second texts, passages and documents, and {where} tags sentences; set prefix alone"
+    if unit == "text" and head.pair_prefix and plan.text and "pair" not in plan.text.train.columns:
+        yield f"{where}.{key}.pair_prefix: is for pairs, and labelled.{plan.corpus} has no column `pair`; set prefix alone"
     if experiment.select_on == "all" and not selecting_parts(plan):
         yield f"{where}.select_on: all needs `more_dev` in labelled.{plan.corpus}, dev text in other languages"
     yield from _grid_problems(where, experiment, key)

@@ -12,7 +12,7 @@ import numpy as np
 
 from workflow_scripts.models.batches import Row, by_length
 from workflow_scripts.models.tokenisation import Codec, ordinary_pieces, word_starts
-from workflow_scripts.noise.rounds import read_form
+from workflow_scripts.noise.rounds import DEV_STREAM, read_form
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.training.ragged import Chained, Lines, Rows, lengths_of, same_choice
@@ -233,8 +233,7 @@ class MaskedRounds(Rounds):
     def dev(self, code: str) -> "Dev":
         """The rows that the loss is measured on in one language, always with the same masks."""
         text = self._masked({code: self._lines("dev", code)})
-        # round numbers reserved for dev; training never reaches them
-        return Dev(text.epoch(2**31 + self._languages.index(code)), code, None, text.too_long)
+        return Dev(text.epoch(DEV_STREAM + self._languages.index(code)), code, None, text.too_long)
 
     def _round(self, number: int) -> MaskedText:
         name = f"round{number % self.count}"

@@ -110,7 +110,7 @@ const linkTo = row => {
 
 const asTable = () => [
   ["line", ...COLUMNS.map(column => column.name), ...arms.map(arm => `score of ${arm}`), `${ask.mine.value} \u2212 ${ask.theirs.value}`],
-  ...found.map(row => [row[0], ...COLUMNS.map(column => column.texts(row)[0]), ...scoresOf(row), Number(gapOf(row).toFixed(4))].map(String)),
+  ...found.map(row => [row[0], ...COLUMNS.map(column => column.saved ? column.saved(row) : column.texts(row)[0]), ...scoresOf(row), Number(gapOf(row).toFixed(4))].map(String)),
 ];
 
 const begin = () => {

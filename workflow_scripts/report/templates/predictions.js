@@ -78,7 +78,7 @@ const KINDS = {
   ranks: {
     columns: [
       given("query", row => [row[1][0]]),
-      given("documents", row => [row[2][1].map(([text, grade]) => `${text} (grade ${grade})`).join("; ")]),
+      {...given("documents", row => row[2][1].map(([text]) => text)), saved: row => row[2][1].map(([text, grade]) => `${text} (grade ${grade})`).join("; ")},
       ...arms.map((arm, at) => kept(`rank of a best one, ${arm}`, row => String(row[3][at][0]))),
     ],
     fill: (body, row) => {

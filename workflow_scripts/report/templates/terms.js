@@ -57,15 +57,20 @@ const showMeaning = element => {
   box.textContent = element.getAttribute("aria-description");
   box.hidden = false;
   box.style.left = 0; // as wide as it may be
-  const at = element.getBoundingClientRect(), below = at.bottom + 6;
+  const at = element.getBoundingClientRect(), below = at.bottom;
   box.style.left = `${scrollX + Math.max(8, Math.min(at.left, document.documentElement.clientWidth - box.offsetWidth - 8))}px`;
-  box.style.top = `${scrollY + (below + box.offsetHeight < innerHeight ? below : Math.max(8, at.top - box.offsetHeight - 6))}px`;
+  box.style.top = `${scrollY + (below + box.offsetHeight < innerHeight ? below : Math.max(8, at.top - box.offsetHeight))}px`;
 };
 const hideMeaning = () => { box.hidden = true; };
-for (const event of ["mouseover", "focusin"]) document.addEventListener(event, ({target}) => {
-  const element = target.closest?.(".explained");
+document.addEventListener("focusin", ({target}) => { if (target.matches(".explained")) showMeaning(target); });
+// a mouse hides what it leaves, and nothing else: browsers tell of a resting mouse when the page moves or a finger taps
+document.addEventListener("pointerover", ({target, pointerType}) => {
+  const element = pointerType === "mouse" && target.closest?.(".explained");
   if (element) showMeaning(element);
-  else if (event !== "focusin" && !target.closest?.("#meaning")) hideMeaning();
+});
+document.addEventListener("pointerout", ({target, relatedTarget, pointerType}) => {
+  const of = ".explained, #meaning";
+  if (pointerType === "mouse" && target.closest?.(of) && !relatedTarget?.closest?.(of)) hideMeaning();
 });
 document.addEventListener("click", ({target}) => { if (!target.closest?.(".explained, #meaning")) hideMeaning(); });
 addEventListener("focusout", hideMeaning);
