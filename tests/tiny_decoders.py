@@ -51,6 +51,7 @@ MULTIMODAL: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
         {"layer_types": ["linear_attention", "full_attention"], **_HYBRID},
         {"vision_config": {"depth": 1, "hidden_size": 16, "intermediate_size": 32, "num_heads": 2, "out_hidden_size": 32}},
     ),
+    "idefics3": ("llama", {}, {"vision_config": _SEES}),
     "gemma4": (
         "gemma4_text",
         {"layer_types": ["full_attention"] * 2, "hidden_size_per_layer_input": 8},

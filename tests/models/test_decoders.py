@@ -1,6 +1,7 @@
 """Models that are a decoder alone: from their rows to their hypotheses, by both engines, with few weights trained."""
 
 import json
+import logging
 import re
 
 import pytest
@@ -138,12 +139,53 @@ def test_an_output_layer_that_the_whole_says_to_be_its_embeddings_stays_apart(tm
     assert torch.equal(opened.lm_head.weight, apart[: network.config.vocab_size]) and not opened.config.tie_word_embeddings
 
 
+def changed(folder, change):
+    """The weights of a model in a folder, which a function has changed."""
+    path = folder / "model.safetensors"
+    save_file(change(load_file(path)), path, metadata={"format": "pt"})
+    return folder
+
+
+def test_weights_of_a_text_part_that_are_not_read_are_named_and_the_others_are_counted(tmp_path, capsys, caplog):
+    more = {"language_model.model.layers.0.unknown": torch.ones(2)}
+    whole = changed(small_multimodal(tmp_path, "mistral3"), lambda weights: {**weights, **more})
+    others = sum(not name.startswith("language_model.") for name in load_file(whole / "model.safetensors"))
+    logger = logging.getLogger("transformers")
+    logger.addHandler(caplog.handler)
+    try:
+        network = load_network(whole, "text", dropout=0.0, attention_dropout=0.0, seed=1)
+    finally:
+        logger.removeHandler(caplog.handler)
+    assert others and network.unread == ["model.layers.0.unknown"]
+    said = capsys.readouterr().out
+    assert f"what sees or hears is left out ({others} weights)" in said
+    assert "MistralForCausalLM does not read model.layers.0.unknown of its weights" in said
+    assert "UNEXPECTED" not in caplog.text
+
+
+def test_a_text_part_whose_weights_have_other_names_is_refused_as_such(tmp_path):
+    whole = small_multimodal(tmp_path, "mistral3")
+    changed(whole, lambda weights: {name.replace("language_model.", "words."): weight for name, weight in weights.items()})
+    names = r"the weights of its text part have names that are not known \(it lacks .*\); take a model of text alone"
+    with pytest.raises(InputError, match=names):
+        load_network(whole, "text", dropout=0.0, attention_dropout=0.0, seed=1)
+
+
+def test_a_text_part_that_lacks_one_weight_is_to_be_copied_again(tmp_path):
+    lost = "language_model.model.norm.weight"
+    whole = changed(
+        small_multimodal(tmp_path, "mistral3"), lambda weights: {name: weight for name, weight in weights.items() if name != lost}
+    )
+    with pytest.raises(InputError, match=r"it lacks model\.norm\.weight, .*; download or copy the model again"):
+        load_network(whole, "text", dropout=0.0, attention_dropout=0.0, seed=1)
+
+
 def test_a_body_without_an_output_layer_only_reads(text, tmp_path):
     """As many models for embeddings: with an output layer that is the embeddings, it writes as well."""
     for kind, settings, reason in (
         ("qwen3", {}, ""),
         ("llama", {}, r"its folder has no output layer \(LlamaModel\)"),
-        ("gemma3_text", {"use_bidirectional_attention": True}, "each of its pieces sees those behind it"),
+        ("gemma3_text", {"use_bidirectional_attention": True}, "its attention also sees later pieces"),
     ):
         (tmp_path / kind).mkdir()
         body = small_decoder(tmp_path / kind, kind, **settings)
@@ -151,9 +193,9 @@ def test_a_body_without_an_output_layer_only_reads(text, tmp_path):
         assert family_of(body).causal
         outputs = tmp_path / kind / "start", tmp_path / kind / "backbone.json", tmp_path / kind / "backbone.tsv"
         if reason:
-            with pytest.raises(InputError, match=f"cannot write text: {reason}; take a model that can"):
+            with pytest.raises(InputError, match=f"cannot write text: {reason}.*; take a model that can"):
                 backbone.main(*outputs, languages=("de", "en"), settings=Backbone(model=str(body)))
-            with pytest.raises(InputError, match=f"cannot write text: {reason}; take a model that can"):
+            with pytest.raises(InputError, match=f"cannot write text: {reason}.*; take a model that can"):
                 load_network(body, "text", dropout=0.0, attention_dropout=0.0, seed=1)
         backbone.main(*outputs, languages=("de", "en"), encoder_will_do=bool(reason), settings=Backbone(model=str(body)))
         plain, lines = AutoModel.from_pretrained(body), load_codec(body).encode(manual_pairs(2)[0], "de")

@@ -37,6 +37,15 @@ def test_it_is_not_for_dora(network):
         adapt(network, {**ROUNDED, "kind": "dora"}, 1)
 
 
+def test_it_is_not_for_layers_of_another_kind(tmp_path):
+    """As GPT-2's: nothing would be rounded, and the adapter would be lost."""
+    network = load_model(small_decoder(tmp_path, "gpt2"), Training(), 1)
+    with pytest.raises(
+        InputError, match=r"base: 4bit rounds linear layers, .* another kind \(Conv1D: c_attn, c_fc, c_proj\); leave base out"
+    ):
+        adapt(network, ROUNDED, 1)
+
+
 def test_matrices_come_back_with_what_the_adapter_adds(network):
     """As peft merges it where nothing was rounded."""
     before = {name: copy.deepcopy(part) for name, part in network.named_modules() if name.endswith(("q_proj", "down_proj"))}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import json
 import os
 import pickle
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -174,16 +175,20 @@ def read_weights(
     """The model in `folder` as one of transformers' classes. transformers draws what the files lack at random, and says so in a log alone.
 
     A folder may lack what `may_lack` says of a weight's name. By default that is a pooler, which nothing reads that has no head on it, and
-    a `new_head`, unless the folder is said to be of the very class that is loaded. Weights that are not read are counted in the log. With
-    `device_map="meta"` names and sizes are compared and no weight is loaded.
+    a `new_head`, unless the folder is said to be of the very class that is loaded. Weights that are not read are counted in the log, those
+    that see or hear apart from the rest. With `device_map="meta"` names and sizes are compared and no weight is loaded.
 
     Raises `InputError` where the files cannot be read or do not fit ``config.json``, and where weights are missing or of another size.
     """
     if Path(folder).is_dir():
         check_weights(Path(folder))
         settings = {**of_text_part(folder), **settings}
+    is_part = "key_mapping" in settings
     try:
-        network, read = kind.from_pretrained(folder, output_loading_info=True, weights_only=True, ignore_mismatched_sizes=True, **settings)
+        with without_report() if is_part else contextlib.nullcontext():  # it would list all that sees or hears
+            network, read = kind.from_pretrained(
+                folder, output_loading_info=True, weights_only=True, ignore_mismatched_sizes=True, **settings
+            )
     except pickle.UnpicklingError:
         raise InputError(
             f"{folder}: its pickled weights hold more than numbers and might run code, so they are not opened; if you trust them, "
@@ -214,22 +219,50 @@ def read_weights(
         if own:
             kind_of = f"transformers has models of type {network.config.model_type}"
             raise InputError(f"{folder}: {said}; its own code ({own}) is left out, as {kind_of}; take a model without code of its own")
+        if is_part and not {name for name in network.state_dict() if name.startswith(body)} - missing:
+            lacks = f"it lacks {some_names(lost)}{there}"
+            raise InputError(f"{folder}: the weights of its text part have names that are not known ({lacks}); take a model of text alone")
         raise InputError(f"{folder}: {said}; download or copy the model again")
     unread = sorted(read["unexpected_keys"])
-    if "key_mapping" in settings:
-        print(f"note: {folder}: {type(network).__name__}, its text part, is read; what sees or hears is left out", flush=True)
-        unread, network._weight_conversions = [], None  # by which it would be saved under the names of the whole
+    if is_part:
+        whole, unread = unread, [name for name in unread if _is_of_text(network, name)]
+        left = f"; what sees or hears is left out ({len(whole) - len(unread)} weights)"
+        print(f"note: {folder}: {type(network).__name__}, its text part, is read{left}", flush=True)
+        network._weight_conversions = None  # by which it would be saved under the names of the whole
         output, embeddings = network.get_output_embeddings(), network.get_input_embeddings()
         # the whole may say that they are one, and its files have two
         network.config.tie_word_embeddings = output is None or output.weight is embeddings.weight
-    elif unread:
+    if unread:
         print(f"note: {folder}: {type(network).__name__} does not read {some_names(unread)} of its weights", flush=True)
     network.unread = unread
     return network
 
 
-TEXT_PART = {r"^language_model\.(?=lm_head\.)": "", r"^language_model\.(model\.)?": "model.", r"^model\.language_model\.": "model."}
+@contextlib.contextmanager
+def without_report() -> Iterator[None]:
+    """Context in which transformers logs errors alone, and no list of the weights that it does not read."""
+    from transformers.utils import logging
+
+    level = logging.get_verbosity()
+    logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+
+
+TEXT_PART = {
+    r"^language_model\.(?=lm_head\.)": "",
+    r"^language_model\.(model\.)?": "model.",
+    r"^model\.(language_model|text_model)\.": "model.",
+}
 """How files name the weights of a text part → how a model of that part alone has them."""
+
+
+def _is_of_text(network: Any, name: str) -> bool:
+    """Whether a weight that a text part does not read belongs beside its own: in a module that it has, or in an output layer."""
+    first = name.removeprefix("model.").split(".")[0]
+    return first == "lm_head" or first in {own for own, _ in network.base_model.named_children()}
 
 
 def of_text_part(folder: Path | str) -> dict[str, Any]:

@@ -135,7 +135,7 @@ def why_it_only_reads(folder: str | Path) -> str:
     """Why the decoder in a folder cannot write text, as many models for embeddings cannot; empty where it can."""
     config = network_config(folder)
     if getattr(config, "use_bidirectional_attention", None) in (True, "all"):
-        return "each of its pieces sees those behind it"
+        return "its attention also sees later pieces (use_bidirectional_attention)"
     built = [str(name) for name in _read(Path(folder) / "config.json").get("architectures") or ()]
     if built and not config.tie_word_embeddings and not any(name.endswith(_WRITERS) for name in built):
         return f"its folder has no output layer ({built[0]})"

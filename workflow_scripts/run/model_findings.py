@@ -20,7 +20,7 @@ from workflow_scripts.evidence.scores import Scores, leading
 from workflow_scripts.models import fairseq
 from workflow_scripts.models.family import DEFAULT_FAMILY
 from workflow_scripts.models.foreign_code import code_left_out, code_that_ran, trusting
-from workflow_scripts.models.networks import check_head
+from workflow_scripts.models.networks import check_head, without_report
 from workflow_scripts.models.recognition import TAKE_A_WRITER, config_of, family_of, titles, why_it_only_reads
 from workflow_scripts.models.tokenisation import sentinel_ids
 from workflow_scripts.run.backbone_uses import heads_given, keeps_head, languages_known, writes_text
@@ -197,14 +197,11 @@ def _quiet() -> Iterator[None]:
     """Context in which transformers reports nothing: what is wrong is said as a finding."""
     from transformers.utils import logging
 
-    level = logging.get_verbosity()
-    logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
-        with contextlib.redirect_stdout(io.StringIO()):
+        with without_report(), contextlib.redirect_stdout(io.StringIO()):
             yield
     finally:
-        logging.set_verbosity(level)
         logging.enable_progress_bar()
 
 

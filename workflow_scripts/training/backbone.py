@@ -296,8 +296,9 @@ def load_from_hub(
     """Load a model from hub or folder and save it in place; raises `InputError` with the way out.
 
     `text` is all that the experiments read and write, `prefixes` what stands before texts, `templates` how they ask a decoder, and `chat`
-    whether some do so in its own chat template, for trimming. A model of another format is read in its `converted` folder. Returns what
-    ``backbone.json`` says of the model, with the commit that the hub's `revision` stands for, or the checksums of a folder's files.
+    whether some do so in its own chat template, for trimming. `converted` is the folder of a model that was converted from another format;
+    it is read instead of `settings.model`. Returns what ``backbone.json`` says of the model, with the commit that the hub's `revision`
+    stands for, or the checksums of a folder's files.
     """
     from transformers import AutoModel
 

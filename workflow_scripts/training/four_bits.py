@@ -14,10 +14,19 @@ from workflow_scripts.errors import InputError
 def round_matrices(network: Any, names: Iterable[str], outside: Container[str] = ()) -> None:
     """Round the matrices of these names to four bits, in place, but for modules `outside`; they are on the GPU then.
 
-    Of a network without numbers only is looked at whether it could be done. Raises `InputError` where bitsandbytes or a GPU is missing.
+    Of a network without numbers only is looked at whether it could be done. Raises `InputError` where bitsandbytes or a GPU is missing, and
+    for matrices that bitsandbytes cannot round.
     """
     import torch
+    from transformers.pytorch_utils import Conv1D
 
+    named = {*names}
+    wanted = {name: module for name, module in network.named_modules() if name.split(".")[-1] in named and name not in outside}
+    if others := sorted({name.split(".")[-1] for name, module in wanted.items() if isinstance(module, Conv1D)}):
+        raise InputError(
+            f"adapter: base: 4bit rounds linear layers, and {type(network).__name__} has layers of another kind (Conv1D: "
+            f"{', '.join(others)}); leave base out"
+        )
     if importlib.util.find_spec("bitsandbytes") is None:
         raise InputError("adapter: base: 4bit needs the package bitsandbytes; install it (pip install bitsandbytes), or leave base out")
     if network.device.type == "meta":
@@ -26,9 +35,9 @@ def round_matrices(network: Any, names: Iterable[str], outside: Container[str] =
         raise InputError("adapter: base: 4bit needs a GPU, and there is none here; leave base out")
     from bitsandbytes.nn import Linear4bit, Params4bit
 
-    wanted, kept = {*names}, dict[str, Any]()
-    for name, module in [*network.named_modules()]:
-        if isinstance(module, torch.nn.Linear) and name.split(".")[-1] in wanted and name not in outside:
+    kept = dict[str, Any]()
+    for name, module in wanted.items():
+        if isinstance(module, torch.nn.Linear):
             rounded = Linear4bit(module.in_features, module.out_features, module.bias is not None, torch.bfloat16, quant_type="nf4")
             rounded.weight = Params4bit(module.weight.detach(), requires_grad=False, quant_type="nf4")
             rounded.bias = module.bias

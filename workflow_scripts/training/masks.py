@@ -3,8 +3,8 @@
 transformers asks each mask whether anything is masked, since attention without a mask is faster. On a GPU the processor waits for each
 answer until all that it has started is done, three times in an update of a model with a decoder. Where rows are made into a batch, the
 processor knows the answer. So a batch without padding comes without a mask here, and a mask that is there is taken to mask something. A
-head may need the mask itself: such a batch says whether it is `padded`. Decoders without a mask are asked whether positions begin anew
-in a row. They never do here: packed rows bring a mask of their own.
+head may need the mask itself: such a batch says whether it is `padded`. transformers asks of a decoder without a mask whether positions
+begin anew in a row. They never do here: packed rows bring a mask of their own.
 """
 
 from collections.abc import Iterator
