@@ -2,6 +2,7 @@
 
 import argparse
 import builtins
+import collections
 import os
 import shutil
 import subprocess
@@ -88,9 +89,35 @@ def test_no_code_of_a_checkpoint_runs(tmp_path):
         convert(folder, tmp_path / "model")
         assert not made.exists()
         torch.save({**checkpoint, "evil": Evil(os.system, f"touch {made}")}, folder / "model.pt", _use_new_zipfile_serialization=zipped)
-        with pytest.raises(InputError, match="is no whole checkpoint of fairseq"):
+        with pytest.raises(InputError, match="holds objects that torch cannot read without running code"):
             convert(folder, tmp_path / "model")
         assert not made.exists()
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+@pytest.mark.parametrize("held", [collections.defaultdict(list, a=[1]), collections.deque([1])])
+def test_objects_that_cannot_be_left_out_are_told(held, zipped, tmp_path):
+    folder = copied("mbart", tmp_path)
+    checkpoint = {**read_checkpoint(folder / "model.pt"), "extra_state": {"x": held}}
+    torch.save(checkpoint, folder / "model.pt", _use_new_zipfile_serialization=zipped)
+    with pytest.raises(InputError, match="holds objects that torch cannot read without running code") as told:
+        convert(folder, tmp_path / "model")
+    assert "weights_only" not in str(told.value)
+    # what the message says to do
+    advice = str(told.value).split("`")[1].replace("NEW.pt", str(folder / "model.pt"))
+    exec(advice, {"torch": torch, "c": checkpoint})
+    check(folder, False, ["de", "en"])
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_a_file_that_is_cut_off_is_called_so(zipped, tmp_path):
+    folder = copied("mbart", tmp_path)
+    torch.save(read_checkpoint(folder / "model.pt"), folder / "model.pt", _use_new_zipfile_serialization=zipped)
+    whole = (folder / "model.pt").read_bytes()
+    for length in (len(whole) - 10, len(whole) // 2, 1000, 30):
+        (folder / "model.pt").write_bytes(whole[:length])
+        with pytest.raises(InputError, match=r"is no (whole )?checkpoint of fairseq"):
+            convert(folder, tmp_path / "model")
 
 
 def test_each_tensor_has_its_place(tmp_path):
@@ -214,6 +241,54 @@ def test_what_is_said_beforehand(name, tmp_path):
         check(DATA / name, False, ["de", "en"])
         with pytest.raises(InputError, match=r"has no tag for cs; its languages are \[de_DE\], \[en_XX\]"):
             check(DATA / name, False, ["cs", "en"])
+
+
+def changed_argument(name, value):
+    """A change of an argument in a checkpoint; None removes it."""
+
+    def change(checkpoint):
+        model = checkpoint["cfg"]["model"]
+        arguments = vars(model) if isinstance(model, argparse.Namespace) else model
+        arguments[name] = value
+        if value is None:
+            del arguments[name]
+
+    return change
+
+
+def without_positions(checkpoint):
+    for half in ("encoder", "decoder"):
+        del checkpoint["model"][f"{half}.embed_positions.weight"]
+
+
+def with_embeddings_apart(checkpoint):
+    checkpoint["model"]["decoder.embed_tokens.weight"] = checkpoint["model"]["decoder.embed_tokens.weight"] + 1
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "layers", "said"),
+    [
+        ("mbart", changed_argument("encoder_langtok", "src"), None, "a tag of the language stands before its texts"),
+        ("mbart", changed_argument("activation_fn", "swish"), None, "activation_fn: 'swish' is not known"),
+        ("xlmr", changed_argument("activation_fn", "swish"), None, "activation_fn: 'swish' is not known"),
+        ("bart", changed_argument("no_scale_embedding", None), None, "do not say whether embeddings are scaled"),
+        ("bart", changed_argument("decoder_attention_heads", 7), None, "decoder_attention_heads: 7 does not divide the size"),
+        ("xlmr", changed_argument("encoder_attention_heads", "4"), None, "encoder_attention_heads: '4' does not divide the size"),
+        ("bart", without_positions, None, r"has no tensor encoder\.embed_positions\.weight"),
+        ("mbart", with_embeddings_apart, None, "encoder and decoder have embeddings of their own"),
+        ("mbart", lambda checkpoint: checkpoint["model"].update({"more": torch.ones(2)}), None, "more has no place in a model of mBART"),
+        ("bart", lambda checkpoint: checkpoint["model"].pop("decoder.layers.1.fc2.bias"), None, "has nothing for model.decoder.layers.1"),
+        ("bart", lambda checkpoint: None, 99, "decoder_layers: 99 are asked for, and its decoder has 3"),
+        ("xlmr", lambda checkpoint: None, 2, "is an encoder, which has no decoder"),
+    ],
+)
+def test_what_conversion_refuses_is_told_beforehand(name, change, layers, said, tmp_path):
+    folder = copied(name, tmp_path)
+    rewritten(folder / "model.pt", change)
+    with pytest.raises(InputError, match=said):
+        convert(folder, tmp_path / "model", layers)
+    with pytest.raises(InputError, match=said):
+        check(folder, True, (), layers)
 
 
 def test_files_that_are_missing_or_others_are_told(tmp_path):

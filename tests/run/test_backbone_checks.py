@@ -85,6 +85,7 @@ def test_what_is_wrong_with_bitext(backbones, message):
     [
         ({}, r"backbones\.base: kind fairseq needs `model`"),
         ({"model": "x", "revision": "a"}, r"base\.revision: is for kind hub, and the kind is fairseq"),
+        ({"model": "x", "decoder_from": "first"}, r"base\.decoder_from: says which layers of the decoder are kept; set decoder_layers"),
         ({"model": "x", "head": "dropped"}, r"base\.head: is for kind converted only; of a checkpoint of fairseq, layers"),
     ],
 )

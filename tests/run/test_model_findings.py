@@ -55,6 +55,9 @@ def test_a_checkpoint_of_fairseq_is_looked_at_before_the_run():
         raw["backbones"]["bible"]["model"] = f"tests/data/fairseq/{model}"
         line = found(raw, "backbones.bible.model")
         assert line.startswith("WRONG") and said in line
+    raw["backbones"]["bible"] |= {"model": "tests/data/fairseq/mbart", "decoder_layers": 99}
+    line = found(raw, "backbones.bible.model")
+    assert line.startswith("WRONG") and "decoder_layers: 99 are asked for" in line
 
 
 def test_a_vocabulary_that_cannot_be_cut_down_is_found_before_the_run(tmp_path):

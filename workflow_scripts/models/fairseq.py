@@ -6,7 +6,8 @@ model that cut its text.
 
 A checkpoint is a pickle. It is read by `torch.load` with ``weights_only``: tensors, plain values, and the class of fairseq's arguments,
 which only holds values. In the place of everything else that a pickle may name stands an object that does nothing. So no code of a
-checkpoint ever runs.
+checkpoint ever runs. Such an object takes no entries, so a checkpoint with other kinds of dictionaries or lists (`defaultdict`, `deque`)
+is refused.
 """
 
 import argparse
@@ -50,6 +51,8 @@ _EMPTY = re.compile(r"(^|\.)(version|_float_tensor)$")
 """Tensors that say only which code wrote a checkpoint."""
 _COPIES = re.compile(r"\.layers\.\d+\.(in_proj|out_proj|fc1|fc2)_(weight|bias)$")
 """Places in which fairseq 0.12.2 lays a layer's weights side by side for a faster product; it fills them anew when it loads a model."""
+_ONLY_NEEDED = "torch.save({key: c[key] for key in ('args', 'cfg', 'model') if key in c}, 'NEW.pt')"
+"""What a user runs to save the part of a checkpoint c that is read here."""
 
 
 def convert(
@@ -63,14 +66,12 @@ def convert(
     files = files_of(model)
     checkpoint = read_checkpoint(files.checkpoint)
     arguments = arguments_in(checkpoint, files.checkpoint)
-    weights = weights_in(checkpoint, files.checkpoint)
-    if "encoder.embed_tokens.weight" in weights:
-        weights, dropped = _with_layers(weights, decoder_layers, decoder_from, files.checkpoint)
-        network = _encoder_decoder(weights, arguments, files.checkpoint)
-    else:
-        if decoder_layers:
-            raise InputError(f"{files.checkpoint}: is an encoder, which has no decoder; leave `decoder_layers` out")
-        network, dropped = _encoder(weights, arguments, files.checkpoint), 0
+    weights, dropped = _with_layers(weights_in(checkpoint, files.checkpoint), decoder_layers, decoder_from, files.checkpoint)
+    network = _network_of(configuration_of(weights, arguments, files.checkpoint))
+    placed = _placed(network, weights, files.checkpoint)
+    network.load_state_dict({name: weight.float() for name, weight in placed.items()}, strict=False)
+    network.tie_weights()
+    network.eval()
     vocabulary = vocabulary_of(files, arguments, network.config.vocab_size)
     tokenizer, differences = tokenizer_of(files, vocabulary, network.config.model_type)
     save_model(network, tokenizer, output)
@@ -88,11 +89,18 @@ def convert(
 # files
 
 
-def check(model: Path, encoder_will_do: bool, codes: Sequence[str] = ()) -> str:
-    """What can be said of a model before it is converted. Raises `InputError` as `convert` does, as far as no weights need be read.
+def check(
+    model: Path,
+    encoder_will_do: bool,
+    codes: Sequence[str] = (),
+    decoder_layers: int | None = None,
+    decoder_from: Literal["first", "last"] = "last",
+) -> str:
+    """What can be said of a model before it is converted. Raises `InputError` as `convert` does.
 
-    It is an error, too, if an encoder will not do and the model is one, or has no tags for the languages `codes`. A checkpoint in torch's
-    format before 1.6 is only read at its beginning.
+    It is an error, too, if an encoder will not do and the model is one, or has no tags for the languages `codes`. Of the weights only
+    embeddings and output layers are read, to compare them. Of a checkpoint in torch's format before 1.6 only the beginning is read, so
+    its arguments and tensors are not checked.
     """
     files = files_of(model)
     # tags and masks may stand in a dictionary, and are no pieces
@@ -105,9 +113,14 @@ def check(model: Path, encoder_will_do: bool, codes: Sequence[str] = ()) -> str:
     weights = weights_in(checkpoint, files.checkpoint)
     arguments = arguments_in(checkpoint, files.checkpoint)
     form, rows = form_of(weights), _embeddings(weights, files.checkpoint)
-    tags = vocabulary_of(files, arguments, rows).tags
     if form == "XLM-R" and not encoder_will_do:
         raise InputError(f"{files.checkpoint}: is an encoder (XLM-R), which cannot write text; a kind: converted of it can")
+    weights, _ = _with_layers(weights, decoder_layers, decoder_from, files.checkpoint)
+    config = configuration_of(weights, arguments, files.checkpoint)
+    with torch.device("meta"):  # names and forms of its tensors, without numbers
+        network = _network_of(config)
+    _placed(network, weights, files.checkpoint)
+    tags = vocabulary_of(files, arguments, rows).tags
     untagged = [code for code in codes if f"[{language(code).tag}]" not in tags] if form == "mBART" and not encoder_will_do else []
     if untagged:
         raise InputError(f"{files.checkpoint}: has no tag for {' and '.join(untagged)}; its languages are {', '.join(tags) or 'none'}")
@@ -117,13 +130,18 @@ def check(model: Path, encoder_will_do: bool, codes: Sequence[str] = ()) -> str:
 def read_checkpoint(path: Path, mapped: bool = False) -> dict[str, Any]:
     """What a checkpoint holds, without running any of its code; `mapped`, numbers stay in the file until they are used.
 
-    Raises `InputError` for a file that is none, or no whole one.
+    Raises `InputError` for a file that is none, or no whole one, and for one with objects that cannot be left out.
     """
     stand_ins: list[Any] = [(_stand_in(name), name) for name in _named_in(path) if name != "argparse.Namespace"]
     try:
         with torch.serialization.safe_globals([argparse.Namespace, *stand_ins]):
             checkpoint = torch.load(path, map_location="cpu", weights_only=True, mmap=mapped)
-    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, TypeError, KeyError, AttributeError) as error:
+    except pickle.UnpicklingError:  # what torch refuses; files that are cut off raise other errors
+        raise InputError(
+            f"{path}: holds objects that torch cannot read without running code. If you trust its source, load it where fairseq is "
+            f"installed, and save a copy without them: `{_ONLY_NEEDED}`, c being what is loaded"
+        ) from None
+    except (RuntimeError, EOFError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise InputError(f"{path}: is no whole checkpoint of fairseq ({in_one_line(error)}); download or copy it again") from None
     if not isinstance(checkpoint, dict) or "model" not in checkpoint:
         raise InputError(f"{path}: has no `model`, as each checkpoint of fairseq has; name another file")
@@ -213,20 +231,25 @@ def _embeddings(weights: dict[str, Tensor], path: Path) -> int:
     )
 
 
+def configuration_of(weights: dict[str, Tensor], arguments: dict[str, Any], path: Path) -> Any:
+    """The configuration of a checkpoint's model. Raises `InputError` for a model of another form; embeddings are read to compare them."""
+    return (_encoder if form_of(weights) == "XLM-R" else _encoder_decoder)(weights, arguments, path)
+
+
 def _encoder(weights: dict[str, Tensor], arguments: dict[str, Any], path: Path) -> Any:
-    """An XLM-R with a checkpoint's weights."""
-    from transformers import XLMRobertaConfig, XLMRobertaForMaskedLM
+    """The configuration of an XLM-R."""
+    from transformers import XLMRobertaConfig
 
     rows = _embeddings(weights, path)
     where = "encoder.sentence_encoder."
     if arguments.get("encoder_normalize_before") or f"{where}layer_norm.weight" in weights:
         raise InputError(f"{path}: its layers begin with their normalisation (encoder_normalize_before), as no XLM-R of transformers does")
     positions = _shape(weights, f"{where}embed_positions.weight", path)[0]
-    config = XLMRobertaConfig(
+    return XLMRobertaConfig(
         vocab_size=rows,
         hidden_size=_shape(weights, f"{where}embed_tokens.weight", path)[1],
         num_hidden_layers=_depth(weights, f"{where}layers."),
-        num_attention_heads=arguments["encoder_attention_heads"],
+        num_attention_heads=_heads(arguments, "encoder", _shape(weights, f"{where}embed_tokens.weight", path)[1], path),
         intermediate_size=_shape(weights, f"{where}layers.0.fc1.weight", path)[0],
         hidden_act=_activation(arguments, path),
         max_position_embeddings=positions,
@@ -237,22 +260,11 @@ def _encoder(weights: dict[str, Tensor], arguments: dict[str, Any], path: Path) 
         eos_token_id=2,
         tie_word_embeddings=_equal(weights, f"{where}embed_tokens.weight", "encoder.lm_head.weight"),
     )
-    renamed = {}
-    for name in weights:
-        new = name
-        for old, ours in _XLMR_NAMES:
-            new = new.replace(old, ours)
-        renamed[name] = new
-    network = XLMRobertaForMaskedLM(config)
-    with torch.no_grad():  # XLM-R of transformers has a vector for the type of the text besides, of which there is one; fairseq has none
-        network.roberta.embeddings.token_type_embeddings.weight.zero_()
-    lacking = {"roberta.embeddings.token_type_embeddings.weight", "lm_head.decoder.weight"}
-    return _filled(network, weights, renamed, lacking, path)
 
 
 def _encoder_decoder(weights: dict[str, Tensor], arguments: dict[str, Any], path: Path) -> Any:
-    """An mBART or a BART with a checkpoint's weights."""
-    from transformers import BartConfig, BartForConditionalGeneration, MBartConfig, MBartForConditionalGeneration
+    """The configuration of an mBART or a BART."""
+    from transformers import BartConfig, MBartConfig
 
     if arguments.get("encoder_langtok"):
         raise InputError(
@@ -268,13 +280,14 @@ def _encoder_decoder(weights: dict[str, Tensor], arguments: dict[str, Any], path
     positions = {_shape(weights, f"{half}.embed_positions.weight", path)[0] for half in ("encoder", "decoder")}
     if len(positions) > 1:
         raise InputError(f"{path}: encoder and decoder differ in their number of positions, {sorted(positions)}, which is not read")
+    size = _shape(weights, "encoder.embed_tokens.weight", path)[1]
     config = kind(
         vocab_size=_embeddings(weights, path),
-        d_model=_shape(weights, "encoder.embed_tokens.weight", path)[1],
+        d_model=size,
         encoder_layers=_depth(weights, "encoder.layers."),
         decoder_layers=_depth(weights, "decoder.layers."),
-        encoder_attention_heads=arguments["encoder_attention_heads"],
-        decoder_attention_heads=arguments.get("decoder_attention_heads", arguments["encoder_attention_heads"]),
+        encoder_attention_heads=_heads(arguments, "encoder", size, path),
+        decoder_attention_heads=_heads(arguments, "decoder", size, path),
         encoder_ffn_dim=_shape(weights, "encoder.layers.0.fc1.weight", path)[0],
         decoder_ffn_dim=_shape(weights, "decoder.layers.0.fc1.weight", path)[0],
         max_position_embeddings=positions.pop() - 2,  # transformers adds the two that no piece has by itself
@@ -288,17 +301,42 @@ def _encoder_decoder(weights: dict[str, Tensor], arguments: dict[str, Any], path
         tie_word_embeddings=_equal(weights, "encoder.embed_tokens.weight", "decoder.output_projection.weight"),
     )
     config.update({"normalize_before": before, "normalize_embedding": True})  # CTranslate2's converter reads these
-    renamed = {name: f"model.{name}" for name in weights} | {"decoder.output_projection.weight": "lm_head.weight"}
-    network = (MBartForConditionalGeneration if before else BartForConditionalGeneration)(config)
-    return _filled(network, weights, renamed, {"lm_head.weight", "final_logits_bias"}, path)
+    return config
 
 
-def _filled(network: Any, weights: dict[str, Tensor], renamed: dict[str, str], ours: set[str], path: Path) -> Any:
-    """`network` with all `weights`, in float32, by the names in `renamed`; `ours` are its own names that a checkpoint may lack.
+def _network_of(config: Any) -> Any:
+    """A network that a checkpoint's weights are to fill."""
+    from transformers import BartForConditionalGeneration, MBartForConditionalGeneration, XLMRobertaForMaskedLM
+
+    kinds: dict[str, Any] = {
+        "mbart": MBartForConditionalGeneration,
+        "bart": BartForConditionalGeneration,
+        "xlm-roberta": XLMRobertaForMaskedLM,
+    }
+    network = kinds[config.model_type](config)
+    if config.model_type == "xlm-roberta":
+        with torch.no_grad():  # transformers adds a vector for the type of the text, of which there is one; fairseq has none
+            network.roberta.embeddings.token_type_embeddings.weight.zero_()
+    return network
+
+
+def _placed(network: Any, weights: dict[str, Tensor], path: Path) -> dict[str, Tensor]:
+    """All `weights` by the names that `network` has for them.
 
     Raises `InputError` that names the tensors of the checkpoint that have no place, and the places that no tensor fills.
     """
     places = network.state_dict()
+    if form_of(weights) == "XLM-R":
+        renamed = {}
+        for name in weights:
+            new = name
+            for old, its in _XLMR_NAMES:
+                new = new.replace(old, its)
+            renamed[name] = new
+        ours = {"roberta.embeddings.token_type_embeddings.weight", "lm_head.decoder.weight"}  # which a checkpoint may lack
+    else:
+        renamed = {name: f"model.{name}" for name in weights} | {"decoder.output_projection.weight": "lm_head.weight"}
+        ours = {"lm_head.weight", "final_logits_bias"}
     if unknown := [name for name in weights if renamed[name] not in places]:
         raise InputError(f"{path}: {_some(unknown)} has no place in a model of {form_of(weights)}; such a model is not read")
     given = {renamed[name]: weight for name, weight in weights.items()}
@@ -310,13 +348,13 @@ def _filled(network: Any, weights: dict[str, Tensor], renamed: dict[str, str], o
     for name, weight in given.items():
         if places[name].shape != weight.shape:
             raise InputError(f"{path}: the tensor for {name} has the form {tuple(weight.shape)}, not {tuple(places[name].shape)}")
-    network.load_state_dict({name: weight.float() for name, weight in given.items()}, strict=False)
-    network.tie_weights()
-    return network.eval()
+    return given
 
 
 def _with_layers(weights: dict[str, Tensor], layers: int | None, which: str, path: Path) -> tuple[dict[str, Tensor], int]:
     """The weights with the `first` or `last` `layers` of the decoder alone, and how many layers that leaves out."""
+    if layers and form_of(weights) == "XLM-R":
+        raise InputError(f"{path}: is an encoder, which has no decoder; leave `decoder_layers` out")
     depth = _depth(weights, "decoder.layers.")
     if layers is None or layers == depth:
         return weights, 0
@@ -344,6 +382,13 @@ def _shape(weights: dict[str, Tensor], name: str, path: Path) -> torch.Size:
 def _equal(weights: dict[str, Tensor], name: str, copy: str) -> bool:
     """Whether a tensor that may be a copy of another one is; true where it is not there."""
     return copy not in weights or torch.equal(weights[name], weights[copy])
+
+
+def _heads(arguments: dict[str, Any], half: str, size: int, path: Path) -> int:
+    named = arguments.get(f"{half}_attention_heads", arguments["encoder_attention_heads"])
+    if not isinstance(named, int) or named < 1 or size % named:
+        raise InputError(f"{path}: {half}_attention_heads: {named!r} does not divide the size of vectors, {size}; such a model is not read")
+    return named
 
 
 def _activation(arguments: dict[str, Any], path: Path) -> str:

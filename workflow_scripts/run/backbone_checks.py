@@ -101,6 +101,8 @@ def _conversion_problems(backbone: BackbonePlan) -> Iterator[str]:
         keys = [key for key, value, default in zip(_CONVERSION, given, usual, strict=True) if value != default]
         if other := [key for key in keys if key not in ("decoder_layers", "decoder_from")]:
             yield f"{where}.{other[0]}: is for kind converted only; of a checkpoint of fairseq, layers of the decoder can be chosen"
+        if "decoder_from" in keys and not block.decoder_layers:
+            yield f"{where}.decoder_from: says which layers of the decoder are kept; set decoder_layers, or leave it out"
         return
     if block.kind != "converted":
         if given != usual:

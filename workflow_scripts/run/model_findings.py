@@ -64,7 +64,8 @@ def of_backbone(backbone: BackbonePlan) -> Iterator[Finding]:
     elif not block.model:
         return  # made of another backbone
     elif block.kind == "fairseq":
-        yield judged(f"{backbone.where}.model", fairseq.check, Path(block.model), not writes_text(backbone), codes)
+        kept = block.decoder_layers, block.decoder_from
+        yield judged(f"{backbone.where}.model", fairseq.check, Path(block.model), not writes_text(backbone), codes, *kept)
     elif folder := folder_of(block):
         able = not writes_text(backbone), masked_phases(backbone), keeps_head(backbone), heads_given(backbone)
         with trusting(block.trust_remote_code):
