@@ -107,7 +107,10 @@ def test_what_is_converted_must_be_an_encoder_of_the_right_kind(models):
     raw["backbones"]["own"] = raw["backbones"].pop("bible")
     raw["backbones"]["bible"] = {"kind": "converted", "from": "own", "to": "encoder-decoder"}
     (line,) = said(raw)
-    assert line.startswith("WRONG  backbones.bible.from: ") and "of the family decoder; an XLM-R, or a VECO made of one, can be" in line
+    assert (
+        line.startswith("WRONG  backbones.bible.from: ")
+        and "of the family decoder; an XLM-R, a RoBERTa, or a VECO made of one, can be" in line
+    )
 
 
 def test_a_bert_is_converted_where_it_has_the_pieces_of_an_xlmr(models, tmp_path):

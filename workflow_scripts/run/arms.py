@@ -79,7 +79,7 @@ def phase_flags(job: Job) -> list[str]:
 def templates_flag(job: Job) -> list[str]:
     """The flag that says how a model is asked, where that is not as usual. A model that is known to read no prompt gets no task's own."""
     used, family = templates_of(job.plan), job.plan.backbone_of(job.arm).family
-    unread = family and not family.causal and job.plan.settings.templates == Templates()
+    unread = family and not family.causal and getattr(job.plan.settings, "templates", None) == Templates()
     return [] if used in (None, Templates()) or unread else ["--templates", json.dumps(plain(used), ensure_ascii=False)]
 
 

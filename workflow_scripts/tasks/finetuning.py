@@ -22,11 +22,10 @@ from workflow_scripts.tasks.head_settings import HeadSettings, named
 from workflow_scripts.tasks.heads import Prefixes, Reader, summed_loss
 from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.tagged import INNER_BLANK
+from workflow_scripts.training.adapter import adapter_plugin
 from workflow_scripts.training.checkpoints import Deadline, chosen_updates, describe_phase
 from workflow_scripts.training.choice import chosen_for
 from workflow_scripts.training.job import TrainingJob, begun, finish
-from workflow_scripts.training.method import Method
-from workflow_scripts.training.phase import MEASURED, adapter_plugin, check_adapter_fits, hand_over
 from workflow_scripts.training.rows import split_batch
 from workflow_scripts.training.settings import Training
 
@@ -111,6 +110,8 @@ def finetune_head(
     from workflow_scripts.training.adapter import adapt
     from workflow_scripts.training.callbacks import Diverged
     from workflow_scripts.training.loop import compute_again
+    from workflow_scripts.training.method import Method
+    from workflow_scripts.training.phase import MEASURED, check_adapter_fits, hand_over
 
     changed, checkpoints = chosen_for(job.choice, "finetune", job.seed, job.checkpoints)
     epochs = changed.pop("epochs", settings.epochs)

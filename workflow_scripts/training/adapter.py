@@ -71,6 +71,12 @@ def adapter(name: str, *, label: str = "", source: str = "", settings: type | No
     return registered
 
 
+def adapter_plugin(chosen: Mapping[str, Any]) -> dict[str, str]:
+    """What a description of checkpoints has of the plugin of an adapter: those of another version of it are not gone on from."""
+    sha256 = plugins.sha256_of(registry.entry("adapter", chosen["kind"]))
+    return {"adapter_plugin": sha256} if sha256 else {}
+
+
 # ---------------------------------------------------------------------------------------------
 # a network with an adapter
 

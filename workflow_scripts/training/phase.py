@@ -6,12 +6,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from workflow_scripts import plugins, registry
 from workflow_scripts.device import pick_precision
 from workflow_scripts.models.templates import Templates, plain
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.stage import InputError, is_first_process
-from workflow_scripts.training.adapter import Adapted, adapt, merged, remove_adapter, save_adapter
+from workflow_scripts.training.adapter import Adapted, adapt, adapter_plugin, merged, remove_adapter, save_adapter
 from workflow_scripts.training.callbacks import Diverged
 from workflow_scripts.training.checkpoints import describe_phase
 from workflow_scripts.training.curve import handed_on
@@ -120,12 +119,6 @@ def described(settings: Training, method: Method, languages: tuple[str, ...], do
 
 # ---------------------------------------------------------------------------------------------
 # few weights
-
-
-def adapter_plugin(chosen: Mapping[str, Any]) -> dict[str, str]:
-    """What a description of checkpoints has of the plugin of an adapter: those of another version of it are not gone on from."""
-    sha256 = plugins.sha256_of(registry.entry("adapter", chosen["kind"]))
-    return {"adapter_plugin": sha256} if sha256 else {}
 
 
 def check_adapter_fits(chosen: Mapping[str, Any], method: Method, from_scratch: bool, block: str = "training") -> None:
