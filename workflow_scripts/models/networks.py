@@ -214,15 +214,8 @@ def read_weights(
 
     if lost := sorted(name for name in missing if not (may_lack or head_or_pooler)(name)):
         there = f", and has {sorted(read['unexpected_keys'])[0]}, which no such model has" if read["unexpected_keys"] else ""
-        own = code_left_out(folder) if Path(folder).is_dir() else ""
-        said = f"its weights do not fit its config.json (it lacks {some_names(lost)}{there})"
-        if own:
-            kind_of = f"transformers has models of type {network.config.model_type}"
-            raise InputError(f"{folder}: {said}; its own code ({own}) is left out, as {kind_of}; take a model without code of its own")
-        if is_part and not {name for name in network.state_dict() if name.startswith(body)} - missing:
-            lacks = f"it lacks {some_names(lost)}{there}"
-            raise InputError(f"{folder}: the weights of its text part have names that are not known ({lacks}); take a model of text alone")
-        raise InputError(f"{folder}: {said}; download or copy the model again")
+        none_is_known = is_part and not {name for name in network.state_dict() if name.startswith(body)} - missing
+        raise InputError(f"{folder}: {_why_lost(folder, network, f'it lacks {some_names(lost)}{there}', none_is_known)}")
     unread = sorted(read["unexpected_keys"])
     if is_part:
         whole, unread = unread, [name for name in unread if _is_of_text(network, name)]
@@ -236,6 +229,17 @@ def read_weights(
         print(f"note: {folder}: {type(network).__name__} does not read {some_names(unread)} of its weights", flush=True)
     network.unread = unread
     return network
+
+
+def _why_lost(folder: Path | str, network: Any, lacks: str, none_is_known: bool) -> str:
+    """Why a model lacks weights, and the way out; `none_is_known` is of a text part whose weights all have other names."""
+    said = f"its weights do not fit its config.json ({lacks})"
+    if own := code_left_out(folder):
+        kind_of = f"transformers has models of type {network.config.model_type}"
+        return f"{said}; its own code ({own}) is left out, as {kind_of}; take a model without code of its own"
+    if none_is_known:
+        return f"the weights of its text part have names that are not known ({lacks}); take a model of text alone"
+    return f"{said}; download or copy the model again"
 
 
 @contextlib.contextmanager
@@ -378,7 +382,7 @@ def _tables(network: Any) -> list[Any]:
 
 def _tables_of_layers(network: Any) -> list[Any]:
     """Embeddings that each layer reads beside the states of the one before (Gemma 3n and 4)."""
-    return [table for name, table in network.named_modules() if name.split(".")[-1] == "embed_tokens_per_layer" and table is not None]
+    return [table for name, table in network.named_modules() if name.split(".")[-1] == "embed_tokens_per_layer"]
 
 
 def configs_of(config: Any) -> list[Any]:

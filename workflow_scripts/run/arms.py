@@ -292,7 +292,12 @@ def phase_plugins(job: Job, name: str | None = None) -> dict[str, list[str]]:
     """The files of the plugins that a phase's adapter and its objective come from; what comes from none reads none."""
     phase = job.phase(name)
     chosen = phase_training(job.plan.settings, phase, job.point).adapter
-    return plugin_inputs(registry.entry("adapter", chosen["kind"]) if chosen else None, phase.learns)
+    return plugin_inputs(_adapter(chosen), phase.learns)
+
+
+def _adapter(chosen: dict[str, Any] | None) -> registry.Entry | None:
+    """The entry of an adapter, by its settings as they stand in a configuration."""
+    return registry.entry("adapter", chosen["kind"]) if chosen else None
 
 
 def generator_plugin(job: Job) -> dict[str, list[str]]:
@@ -367,7 +372,7 @@ def head_block(job: Job) -> str:
 def finetuning_plugins(job: Job) -> dict[str, list[str]]:
     """The files of the plugins that the experiment's task and an arm's adapter come from; what comes from none reads none."""
     chosen = head_settings(job.plan.settings, job.phase("finetune"), job.point).adapter
-    return plugin_inputs(job.plan.task, registry.entry("adapter", chosen["kind"]) if chosen else None)
+    return plugin_inputs(job.plan.task, _adapter(chosen))
 
 
 def scoring_plugins(job: Job) -> dict[str, list[str]]:

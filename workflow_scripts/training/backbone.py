@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -191,9 +192,9 @@ def main(
         details = continue_pretraining(settings, start, texts, job)
     else:
         if settings.published:
-            load = load_from_hub if settings.kind == "hub" else load_from_fairseq
-            loaded_for = encoder_will_do, keep_head, templates, chat, prefixes
-            details = load(settings, languages, output, (*task_text, *held_out), *loaded_for)
+            text = (*task_text, *held_out)
+            load = partial(load_from_hub, settings, languages, output, text, encoder_will_do, keep_head, templates, chat, prefixes)
+            details = load() if settings.kind == "hub" else load_from_fairseq(settings, output.parent, load)
         elif settings.kind == "arm":
             details = take_arm(start, output, task_text, held_out, settings.with_head)
         else:
@@ -362,18 +363,21 @@ def load_from_hub(
     }
 
 
-def load_from_fairseq(settings: Backbone, languages: tuple[str, ...], output: Path, *loaded_for: Any) -> dict:
-    """Convert a checkpoint of fairseq and load that as `load_from_hub` does; returns what ``backbone.json`` says of it."""
+def load_from_fairseq(settings: Backbone, beside: Path, load: Callable[..., dict]) -> dict:
+    """Convert a checkpoint of fairseq, in a folder that is made `beside` the backbone's, and `load` that as `load_from_hub` does.
+
+    Returns what ``backbone.json`` says of it.
+    """
     from workflow_scripts.models.fairseq import convert
     from workflow_scripts.models.fairseq_files import files_of
 
     if not settings.model:
         raise InputError("backbone of kind fairseq needs `model`: the folder of model.pt, dict.txt and a SentencePiece model")
-    output.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".fairseq-", dir=output.parent) as folder:
+    beside.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".fairseq-", dir=beside) as folder:
         converted = Path(folder) / "model"
         details = convert(Path(settings.model), converted, settings.decoder_layers, settings.decoder_from)
-        loaded = load_from_hub(settings, languages, output, *loaded_for, converted=converted)
+        loaded = load(converted=converted)
     return {**loaded, "checksums": checksums(files_of(Path(settings.model))), "fairseq": details}
 
 
