@@ -218,7 +218,7 @@ class MaskedRounds(Rounds):
         self.count = rounds_in(folder, languages[0])
         self._folder, self._languages = folder, languages
         self._masked = partial(MaskedText, codec=codec, room=room, masking=masking, seed=seed)
-        self._current: tuple[str, MaskedText | None] = "", None
+        self._current: tuple[str, MaskedText] | None = None
         first = self._round(0)
         self.rows, self.too_long = first.rows, first.too_long
 
@@ -237,9 +237,9 @@ class MaskedRounds(Rounds):
 
     def _round(self, number: int) -> MaskedText:
         name = f"round{number % self.count}"
-        if self._current[0] != name or self._current[1] is None:
+        if self._current is None or self._current[0] != name:
             self._current = name, self._masked({code: self._lines(name, code) for code in self._languages})
-        return self._current[1]  # type: ignore[return-value]
+        return self._current[1]
 
     def _lines(self, name: str, code: str) -> list[str]:
         return [*_side(self._folder / f"{name}.{code}.tsv.zst", 0)]
