@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from workflow_scripts.errors import InputError as InputError
+    from workflow_scripts.evidence.analysis import analysis as analysis
     from workflow_scripts.evidence.label_metric import label_metric as label_metric
-    from workflow_scripts.evidence.layerwise import analysis as analysis
     from workflow_scripts.evidence.metric import metric as metric
     from workflow_scripts.models.engine import engine as engine
     from workflow_scripts.models.engine import register_engine as register_engine
@@ -25,7 +25,7 @@ _WHERE = {
     "InputError": "workflow_scripts.errors",
     "Maker": "workflow_scripts.models.makers",
     "adapter": "workflow_scripts.training.adapter",
-    "analysis": "workflow_scripts.evidence.layerwise",
+    "analysis": "workflow_scripts.evidence.analysis",
     "label_metric": "workflow_scripts.evidence.label_metric",
     "family": "workflow_scripts.models.family",
     "Method": "workflow_scripts.training.method",

@@ -25,7 +25,7 @@ from snakemake.cli import main as snakemake_main
 from test_recipes import RECIPES
 
 from workflow_scripts import plugins
-from workflow_scripts.evidence import layerwise, metric
+from workflow_scripts.evidence import analysis, metric
 from workflow_scripts.models import engine
 from workflow_scripts.noise import entry as noise_entry
 from workflow_scripts.text.files import read_lines
@@ -224,7 +224,7 @@ def test_the_first_bridge_does_what_the_page_says(clone, capsys):
 
 def test_the_page_says_what_functions_may_ask_for():
     page = (ROOT / "docs/extend.md").read_text(encoding="utf-8")
-    kinds = {"noise": noise_entry, "metric": metric, "engine": engine, "rows_objective": objective, "analysis": layerwise}
+    kinds = {"noise": noise_entry, "metric": metric, "engine": engine, "rows_objective": objective, "analysis": analysis}
     for decorator, module in kinds.items():
         (asked,) = re.findall(rf"^\| [^|]* \| `{decorator}` \| ([^|]*) \|", page, flags=re.M)
         assert re.findall(r"`(\w+)`", asked) == [*module.PARAMETERS]

@@ -8,8 +8,8 @@ import torch
 from tiny_models import manual_pairs, small_encoder, small_model
 
 from workflow_scripts.evidence import cka, separability, states
+from workflow_scripts.evidence.analysis import Subject
 from workflow_scripts.evidence.cka import Cka, Place, compare, groups, model_pairs, pairs_of
-from workflow_scripts.evidence.layerwise import Subject
 from workflow_scripts.evidence.separability import Separability
 from workflow_scripts.evidence.states import encoded, hidden_states, open_half, pooled, read_texts
 from workflow_scripts.models.tokenisation import load_codec

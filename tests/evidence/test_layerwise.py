@@ -6,7 +6,8 @@ from tiny_models import manual_pairs, small_encoder, small_model
 
 from workflow_scripts import registry
 from workflow_scripts.errors import InputError
-from workflow_scripts.evidence.layerwise import Layerwise, Subject, analysis, main
+from workflow_scripts.evidence.analysis import Subject, analysis
+from workflow_scripts.evidence.layerwise import Layerwise, main
 from workflow_scripts.stage import read_json
 
 

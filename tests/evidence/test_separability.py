@@ -5,7 +5,7 @@ import pytest
 from tiny_models import manual_pairs, small_encoder, small_model
 
 from workflow_scripts.evidence import separability
-from workflow_scripts.evidence.layerwise import Subject
+from workflow_scripts.evidence.analysis import Subject
 from workflow_scripts.evidence.separability import Separability, between, mean_cosine, measure, participation, probe, retrieval
 from workflow_scripts.stage import InputError, read_json
 

@@ -17,7 +17,7 @@ from planted import SMALL, p_at_1, planted
 from tiny_models import MANUAL, manual_pairs, small_encoder, small_model
 
 from workflow_scripts import registry
-from workflow_scripts.evidence import cka, comet, layerwise, representation, separability, spectra, speed
+from workflow_scripts.evidence import analysis, cka, comet, layerwise, representation, separability, spectra, speed
 from workflow_scripts.lexicon import lexicon, mapping
 from workflow_scripts.lexicon.vectors import read_vectors, write_vectors
 from workflow_scripts.models import decoding, refining
@@ -280,7 +280,7 @@ def alignment(folder: Path, device: str) -> None:
     text, models = parallel(folder), two_models(folder)
 
     def run(output: Path, where: str) -> None:
-        subject = layerwise.Subject(models, ("one", "other"), text, ("de", "en"), parallel=True)
+        subject = analysis.Subject(models, ("one", "other"), text, ("de", "en"), parallel=True)
         cka.main(output, subject, settings=cka.Cka(samples=50, device=where))
 
     near(*reports(folder, device, run), 0, 5e-3)
@@ -298,11 +298,11 @@ def singular_values(folder: Path, device: str) -> None:
 
 def numbers_of_layers(folder: Path, device: str) -> None:
     """A number for the states of each layer."""
-    layerwise.analysis("mean-size", label="mean size of states")(lambda states: float(abs(states).mean()))
+    analysis.analysis("mean-size", label="mean size of states")(lambda states: float(abs(states).mean()))
     text, model = parallel(folder), small_model(folder)
 
     def run(output: Path, where: str) -> None:
-        subject = layerwise.Subject((model,), ("one",), text, ("de", "en"))
+        subject = analysis.Subject((model,), ("one",), text, ("de", "en"))
         layerwise.main(output, subject, measure="mean-size", settings=layerwise.Layerwise(device=where))
 
     try:
@@ -316,7 +316,7 @@ def languages_apart(folder: Path, device: str) -> None:
     text, model = parallel(folder), small_model(folder)
 
     def run(output: Path, where: str) -> None:
-        subject = layerwise.Subject((model,), ("one",), text, ("de", "en"), parallel=True)
+        subject = analysis.Subject((model,), ("one",), text, ("de", "en"), parallel=True)
         separability.main(output, subject, settings=separability.Separability(samples=50, device=where))
 
     near(*reports(folder, device, run), 0.02, 0.05)

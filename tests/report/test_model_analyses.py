@@ -10,8 +10,8 @@ from test_analyses import configured
 from tiny_models import manual_pairs, small_encoder
 
 from workflow_scripts.evidence import cka, separability, spectra
+from workflow_scripts.evidence.analysis import Subject
 from workflow_scripts.evidence.cka import Cka
-from workflow_scripts.evidence.layerwise import Subject
 from workflow_scripts.evidence.separability import Separability
 from workflow_scripts.report import drawing, model_analyses
 from workflow_scripts.report.__main__ import templates

@@ -38,7 +38,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 import torch
 
-from workflow_scripts.evidence.layerwise import Compared, Subject, register_analysis
+from workflow_scripts.evidence.analysis import Compared, Subject, register_analysis
 from workflow_scripts.evidence.states import Half, Pooling, encoded, longest_of, open_half, pooled, read_texts
 from workflow_scripts.names import undefined
 from workflow_scripts.number_types import AboveZero, Positive, Seed

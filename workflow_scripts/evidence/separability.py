@@ -35,8 +35,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import torch
 
+from workflow_scripts.evidence.analysis import Compared, Subject, register_analysis
 from workflow_scripts.evidence.counted import share
-from workflow_scripts.evidence.layerwise import Compared, Subject, register_analysis
 from workflow_scripts.evidence.nearest import search
 from workflow_scripts.evidence.states import Pooling, longest_of, open_half, read_texts, states_of
 from workflow_scripts.number_types import AboveZero, Limits, Positive, Seed

@@ -34,7 +34,7 @@ import numpy as np
 import torch
 
 from workflow_scripts.device import pick_device
-from workflow_scripts.evidence.layerwise import Compared, register_analysis
+from workflow_scripts.evidence.analysis import Compared, register_analysis
 from workflow_scripts.evidence.states import Half, Side, open_half
 from workflow_scripts.models.networks import layers_of, matrices_in
 from workflow_scripts.number_types import Positive

@@ -13,7 +13,7 @@ from workflow_scripts import registry
 from workflow_scripts.config import paths
 from workflow_scripts.config.analyses import Analysis
 from workflow_scripts.config.configuration import Config
-from workflow_scripts.evidence.layerwise import Compared
+from workflow_scripts.evidence.analysis import Compared
 from workflow_scripts.models.family import DEFAULT_FAMILY
 from workflow_scripts.names import undefined
 from workflow_scripts.run.jobs import Job, plugin_inputs
