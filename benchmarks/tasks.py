@@ -39,7 +39,7 @@ def main(model: str, table: str, batch: str = "16", updates: str = "120", senten
 
 def prepared(model: str, table: str, sentences: int | None = None):
     """The reader, the tagger, the rows of the table and all tags."""
-    from workflow_scripts.tasks.heads import load_token_head
+    from workflow_scripts.tasks.head_model import load_token_head
     from workflow_scripts.tasks.labelling import Labelling, WordReader
     from workflow_scripts.text.examples import read_table
 
@@ -53,7 +53,7 @@ def prepared(model: str, table: str, sentences: int | None = None):
 def ours(model: str, table: str, batch: int, updates: int) -> dict[str, float]:
     """Our loop."""
     from workflow_scripts.tasks.finetuning import Batches, phase_settings
-    from workflow_scripts.tasks.heads import summed_loss
+    from workflow_scripts.tasks.head_model import summed_loss
     from workflow_scripts.tasks.labelling import Labelling
     from workflow_scripts.training.callbacks import Progress, Watch
     from workflow_scripts.training.checkpoints import Deadline

@@ -24,7 +24,7 @@ from workflow_scripts.models.templates import Templates, read_templates
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks.classification import Classification
-from workflow_scripts.tasks.heads import Reader, label_scores, load_text_head
+from workflow_scripts.tasks.head_model import Reader, label_scores, load_text_head
 from workflow_scripts.text.examples import Example
 from workflow_scripts.training import backbone
 from workflow_scripts.training.backbone import Backbone

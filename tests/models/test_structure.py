@@ -36,7 +36,7 @@ from workflow_scripts.models.recognition import family_of, longest_row
 from workflow_scripts.models.structure import attention_window, matrices_of, place_of_layers
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError
-from workflow_scripts.tasks.heads import Reader
+from workflow_scripts.tasks.head_model import Reader
 from workflow_scripts.tasks.labelling import WordReader
 from workflow_scripts.text.examples import Example
 

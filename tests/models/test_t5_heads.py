@@ -6,7 +6,7 @@ from tiny_models import manual_pairs, small_t5
 from transformers import AutoConfig
 
 from workflow_scripts.models.networks import load_network, save_model
-from workflow_scripts.tasks.heads import Reader
+from workflow_scripts.tasks.head_model import Reader
 from workflow_scripts.tasks.labelling import WordReader
 from workflow_scripts.tasks.passages import PassageReader
 from workflow_scripts.text.examples import Example

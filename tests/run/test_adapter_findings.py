@@ -12,7 +12,7 @@ from workflow_scripts.run.resources import phases
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.classification import Classification
 from workflow_scripts.tasks.experiment import head_settings
-from workflow_scripts.tasks.heads import load_text_head
+from workflow_scripts.tasks.head_model import load_text_head
 from workflow_scripts.tasks.plan import Plans
 from workflow_scripts.training.adapter import adapt
 

@@ -365,7 +365,7 @@ def test_the_key_to_change_is_the_jobs_own(rule, wildcards, key):
 def test_micro_batch_is_named_for_the_jobs_that_heed_it_alone(recipe, task):
     config = load(with_recipes(recipe))
     name = next(name for name, experiment in config.experiments.items() if experiment.task == task)
-    rules = re.findall(r"^rule (\w+):", Path("rules/heads.smk").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    rules = re.findall(r"^rule (\w+):", Path("rules/head.smk").read_text(encoding="utf-8"), flags=re.MULTILINE)
     assert len(rules) > 2
     for rule in rules:
         _, way = diagnose(Failure(rule, {"experiment": name}, "SLURM status is: 'OUT_OF_MEMORY'", [], False), [], config)

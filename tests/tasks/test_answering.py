@@ -16,7 +16,7 @@ from workflow_scripts.models.span_head import best_spans
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import head
 from workflow_scripts.tasks.answering import ANSWERING, Answering, first_sentence, reader_of, score
-from workflow_scripts.tasks.heads import load_token_head
+from workflow_scripts.tasks.head_model import load_token_head
 from workflow_scripts.tasks.passages import answers_lost, mark, pieces_of_span
 from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.labelled import Labelled, main

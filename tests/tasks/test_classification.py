@@ -22,7 +22,7 @@ from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import head
 from workflow_scripts.tasks.classification import CLASSIFICATION, Classification
 from workflow_scripts.tasks.finetuning import Batches
-from workflow_scripts.tasks.heads import Reader, label_scores, load_text_head, summed_loss
+from workflow_scripts.tasks.head_model import Reader, label_scores, load_text_head, summed_loss
 from workflow_scripts.tasks.switched import switched_examples
 from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.files import read_lines

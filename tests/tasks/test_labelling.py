@@ -18,7 +18,7 @@ from workflow_scripts.evidence.average import AVERAGE, Significance
 from workflow_scripts.run import arms, config
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import head
-from workflow_scripts.tasks.heads import load_token_head
+from workflow_scripts.tasks.head_model import load_token_head
 from workflow_scripts.tasks.labelling import LABELLING, Labelling, WordReader, tags_of_sentences, word_scores
 from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.labelled import Labelled, main

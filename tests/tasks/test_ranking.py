@@ -14,7 +14,7 @@ from workflow_scripts.evidence.average import AVERAGE, Significance
 from workflow_scripts.run.config import load
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import head
-from workflow_scripts.tasks.heads import Reader, label_scores
+from workflow_scripts.tasks.head_model import Reader, label_scores
 from workflow_scripts.tasks.ranking import RANKING, Ranking, counts_of, document_scores, load_ranker, loss_of
 from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.labelled import Labelled, main

@@ -17,7 +17,7 @@ from workflow_scripts.models.veco import CROSS, has_cross_attention, load_stack
 from workflow_scripts.stage import InputError, checksums, read_json
 from workflow_scripts.tasks.answering import Answering
 from workflow_scripts.tasks.classification import Classification
-from workflow_scripts.tasks.heads import load_text_head, load_token_head
+from workflow_scripts.tasks.head_model import load_text_head, load_token_head
 from workflow_scripts.text.corpus import leak_key
 from workflow_scripts.training import backbone
 from workflow_scripts.training import small as small_models

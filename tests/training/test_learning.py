@@ -13,7 +13,7 @@ from tiny_models import small_encoder
 
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks.classification import Classification
-from workflow_scripts.tasks.heads import load_text_head
+from workflow_scripts.tasks.head_model import load_text_head
 from workflow_scripts.training import training
 from workflow_scripts.training.job import TrainingJob
 from workflow_scripts.training.settings import Training

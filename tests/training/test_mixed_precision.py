@@ -18,7 +18,7 @@ from workflow_scripts.models.prompt_files import make_generator
 from workflow_scripts.models.sga import SGA
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.models.veco import load_stack
-from workflow_scripts.tasks.heads import Reader, summed_loss
+from workflow_scripts.tasks.head_model import Reader, summed_loss
 from workflow_scripts.training.adapter import adapt
 from workflow_scripts.training.bitext import Bitext
 from workflow_scripts.training.generating import collate_sources, summed

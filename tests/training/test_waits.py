@@ -16,8 +16,8 @@ from workflow_scripts.models.veco import load_stack
 from workflow_scripts.tasks import finetuning, head
 from workflow_scripts.tasks.answering import ANSWERING
 from workflow_scripts.tasks.classification import CLASSIFICATION
+from workflow_scripts.tasks.head_model import Reader, load_text_head
 from workflow_scripts.tasks.head_settings import TextHeadSettings
-from workflow_scripts.tasks.heads import Reader, load_text_head
 from workflow_scripts.tasks.labelling import LABELLING
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.files import write_lines

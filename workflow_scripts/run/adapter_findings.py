@@ -52,7 +52,7 @@ def _with_head(config: Any, phase: Trained) -> Any:
     import torch
 
     from workflow_scripts.models.networks import check_head, class_of, new_network
-    from workflow_scripts.tasks.heads import head_of
+    from workflow_scripts.tasks.head_model import head_of
 
     form = family_of(config)
     head, changes = head_of(form, phase.head, phase.head_settings)

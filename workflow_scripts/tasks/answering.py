@@ -16,9 +16,9 @@ from workflow_scripts.evidence import answers
 from workflow_scripts.evidence.average import scores_beside
 from workflow_scripts.number_types import AboveZero, Limits, Positive
 from workflow_scripts.tasks.entry import Measure
+from workflow_scripts.tasks.head_model import Part, Prefixes, load_token_head
 from workflow_scripts.tasks.head_settings import HeadSettings
 from workflow_scripts.tasks.head_task import About, Answered, head_task
-from workflow_scripts.tasks.heads import Part, Prefixes, load_token_head
 from workflow_scripts.tasks.passages import PassageReader, Window, answers_lost, mark
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.questions import Span, parse_lost, parse_spans, write_spans

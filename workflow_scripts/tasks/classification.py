@@ -16,9 +16,9 @@ import torch
 
 from workflow_scripts.evidence import accuracy
 from workflow_scripts.tasks.entry import Measure
+from workflow_scripts.tasks.head_model import Part, load_text_head, of_whole_texts
 from workflow_scripts.tasks.head_settings import TextHeadSettings
 from workflow_scripts.tasks.head_task import About, Answered, head_task
-from workflow_scripts.tasks.heads import Part, load_text_head, of_whole_texts
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.files import write_lines
 

@@ -18,8 +18,8 @@ from workflow_scripts.models.reading import check_read
 from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.number_types import Positive
 from workflow_scripts.stage import processes
+from workflow_scripts.tasks.head_model import Prefixes, Reader, summed_loss
 from workflow_scripts.tasks.head_settings import HeadSettings, named
-from workflow_scripts.tasks.heads import Prefixes, Reader, summed_loss
 from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.tagged import INNER_BLANK
 from workflow_scripts.training.adapter import adapter_plugin

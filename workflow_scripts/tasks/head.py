@@ -35,8 +35,8 @@ from workflow_scripts.models.recognition import family_of
 from workflow_scripts.noise.switching import with_shares
 from workflow_scripts.stage import from_plain, run, write_json
 from workflow_scripts.tasks.finetuning import Batches, FinetuneSettings, Prepared, finetune_head, mean_of, with_choice
+from workflow_scripts.tasks.head_model import Part, part_of
 from workflow_scripts.tasks.head_task import About, Answered, HeadTask
-from workflow_scripts.tasks.heads import Part, part_of
 from workflow_scripts.tasks.switched import switching
 from workflow_scripts.tasks.verbaliser import Asked, ask, asked_in, opened, scored, shortened, ties
 from workflow_scripts.text.examples import Example, read_table

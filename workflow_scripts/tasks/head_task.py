@@ -17,8 +17,8 @@ from workflow_scripts.evidence.average import Score, Significance
 from workflow_scripts.tasks import crosslingual
 from workflow_scripts.tasks.entry import Parts, Task, register_task
 from workflow_scripts.tasks.finetuning import FinetuneSettings
+from workflow_scripts.tasks.head_model import Part, Prefixes, Reader, summed_loss
 from workflow_scripts.tasks.head_settings import HeadSettings
-from workflow_scripts.tasks.heads import Part, Prefixes, Reader, summed_loss
 from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.tasks.verbaliser import Verbaliser
 from workflow_scripts.text.examples import Example, read_table

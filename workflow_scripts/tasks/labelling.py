@@ -27,9 +27,9 @@ from workflow_scripts.models.templates import word_blank
 from workflow_scripts.models.tokenisation import SPECIAL_PLACES
 from workflow_scripts.number_types import AboveZero, Positive
 from workflow_scripts.tasks.entry import Measure
+from workflow_scripts.tasks.head_model import Part, Prefixes, Reader, head_outputs, load_token_head
 from workflow_scripts.tasks.head_settings import HeadSettings
 from workflow_scripts.tasks.head_task import About, Answered, head_task
-from workflow_scripts.tasks.heads import Part, Prefixes, Reader, head_outputs, load_token_head
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.tagged import join_words, split_words
 

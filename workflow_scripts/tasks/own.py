@@ -32,9 +32,9 @@ from workflow_scripts.errors import InputError
 from workflow_scripts.evidence.average import Score, scores_beside
 from workflow_scripts.evidence.label_metric import checked_score, register_label_metric
 from workflow_scripts.tasks.entry import Measure
+from workflow_scripts.tasks.head_model import Part, load_text_head, of_whole_texts, summed_over_rows
 from workflow_scripts.tasks.head_settings import TextHeadSettings
 from workflow_scripts.tasks.head_task import About, Answered, head_task
-from workflow_scripts.tasks.heads import Part, load_text_head, of_whole_texts, summed_over_rows
 from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.text.examples import Example
 

@@ -19,7 +19,7 @@ from workflow_scripts.device import without_gradients
 from workflow_scripts.models.batches import Row
 from workflow_scripts.models.offsets import Pieces, pieces_in_place
 from workflow_scripts.models.products import quick_products
-from workflow_scripts.tasks.heads import Prefixes, Reader, head_outputs
+from workflow_scripts.tasks.head_model import Prefixes, Reader, head_outputs
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.questions import Span, parse_spans
 

@@ -2,7 +2,7 @@
 
 As in XGLUE's web page ranking a document is graded by itself (pointwise). The model reads query and document as a pair and classifies it
 by its grade. The document's score is the expected grade. With ``loss: regression`` it gives the score at once. mBART
-reads pairs as BART does, mBERT and XLM-R in their own format (`heads`). The commands are those of
+reads pairs as BART does, mBERT and XLM-R in their own format (`head_model`). The commands are those of
 `head`; scores are nDCG, nDCG@10 and MRR, beside those of a random ranking.
 """
 
@@ -24,9 +24,9 @@ from workflow_scripts.evidence import ranking_scores
 from workflow_scripts.evidence.average import scores_beside
 from workflow_scripts.number_types import AboveZero, Positive
 from workflow_scripts.tasks.entry import Measure
+from workflow_scripts.tasks.head_model import Part, load_text_head, of_whole_texts, summed_loss, summed_over_rows
 from workflow_scripts.tasks.head_settings import TextHeadSettings
 from workflow_scripts.tasks.head_task import About, Answered, head_task
-from workflow_scripts.tasks.heads import Part, load_text_head, of_whole_texts, summed_loss, summed_over_rows
 from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.text.examples import Example
 

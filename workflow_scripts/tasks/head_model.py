@@ -1,4 +1,4 @@
-"""heads: examples with labels as a model's head reads them, what the head answers, and its loss."""
+"""head_model: a model with a head, examples with labels as it reads them, what the head answers, and its loss."""
 
 from __future__ import annotations
 

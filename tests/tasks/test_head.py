@@ -13,7 +13,7 @@ from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import head
 from workflow_scripts.tasks.classification import CLASSIFICATION, Classification
 from workflow_scripts.tasks.finetuning import describe
-from workflow_scripts.tasks.heads import Prefixes, Reader, label_scores, load_text_head, load_token_head
+from workflow_scripts.tasks.head_model import Prefixes, Reader, label_scores, load_text_head, load_token_head
 from workflow_scripts.tasks.labelling import Labelling, WordReader
 from workflow_scripts.tasks.passages import PassageReader
 from workflow_scripts.text.examples import Example
