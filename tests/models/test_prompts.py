@@ -4,14 +4,15 @@ import json
 
 import pytest
 import torch
+from safetensors.torch import save_file
 from tiny_encoders import tiny_encoder
 from tiny_models import small_encoder, small_model
 from transformers import AutoModelForMaskedLM, XLMRobertaConfig
 
 from workflow_scripts.models import refining
 from workflow_scripts.models.networks import load_network
-from workflow_scripts.models.prompt_files import make_generator
-from workflow_scripts.models.prompts import PromptedEncoder
+from workflow_scripts.models.prompt_files import load_generator, make_generator, read_prompts
+from workflow_scripts.models.prompts import PromptedEncoder, save_prompts
 from workflow_scripts.models.sga import SGA
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError
@@ -48,6 +49,23 @@ def other_encoder(folder, kind):
     config = json.loads((model / "config.json").read_text()) | {"model_type": "roberta", "architectures": ["RobertaForMaskedLM"]}
     (model / "config.json").write_text(json.dumps(config))
     return model
+
+
+@pytest.mark.parametrize(("kind", "differs"), [("roberta", True), ("modernbert", True), ("xlm-roberta", False), ("bert", False)])
+def test_prompts_of_an_older_version_are_refused_where_it_read_an_encoder_otherwise(tmp_path, kind, differs):
+    folder = small_encoder(tmp_path, kind) if kind in ("xlm-roberta", "bert") else other_encoder(tmp_path, kind)
+    model, codec, path = generator(folder, SGA(prompt_length=2, denoising=False)), load_codec(folder), tmp_path / "prompts.safetensors"
+    save_prompts(model, path)
+    assert load_generator(folder, codec, path).sees == model.sees
+
+    weights, metadata = read_prompts(path)
+    del metadata["sees"]
+    save_file(weights, path, metadata={"format": "pt", "crossgap": json.dumps(metadata)})
+    if differs:
+        with pytest.raises(InputError, match=r"counted the positions .* in another way.*train it again"):
+            load_generator(folder, codec, path)
+    else:
+        load_generator(folder, codec, path)
 
 
 @pytest.mark.parametrize("kind", ["roberta", "modernbert", "mmbert"])

@@ -1,8 +1,8 @@
 """prompt_files: trained prompts in a file of some megabytes, a generator made of such a file and its backbone, and what writes with it.
 
-The file is safetensors. Its metadata, under `crossgap`, is JSON: the settings of SGA, the name of the backbone and the checksum of its
-weights. Prompts mean nothing to other weights, so a backbone with another checksum is refused. The checksum is that of the numbers, not of
-a file: it is the same in whatever format and split a model was stored.
+The file is safetensors. Its metadata, under `crossgap`, is JSON: the settings of SGA, the name of the backbone, the checksum of its
+weights, and what a piece sees of its row (`PromptedEncoder.sees`). Prompts mean nothing to other weights, so a backbone with another
+checksum is refused. The checksum is that of the numbers, not of a file: it is the same in whatever format and split a model was stored.
 """
 
 import contextlib
@@ -69,6 +69,12 @@ def load_generator(folder: Path, codec: Codec, prompts: Path | None = None) -> P
         )
     model = make_generator(encoder, codec, settings, metadata["frozen"], metadata["length_width"], str(folder))
     model.backbone = metadata["backbone"]
+    # what older files do not say: pieces were counted as the entry of their family says, and saw their whole row
+    if (learnt := metadata.get("sees", {"first_position": codec.form.reserved_positions, "window": 0})) != model.sees:
+        raise InputError(
+            f"{path}: was trained by a version of Crossgap that counted the positions of a {model.config.model_type} in another way, or "
+            f"left its sliding windows out ({learnt}, now {model.sees}); train it again"
+        )
     if wrong := weights.keys() ^ {name for name in model.state_dict() if not name.startswith("encoder.")}:
         raise InputError(f"{path}: does not have the weights that its settings ask for ({', '.join(sorted(wrong))}); copy the file again")
     model.load_state_dict(weights, strict=False)  # the encoder's own are there

@@ -145,6 +145,11 @@ class PromptedEncoder(nn.Module):
         """The longest target."""
         return self.settings.longest_target(longest_row(self.config))
 
+    @property
+    def sees(self) -> dict[str, int]:
+        """What a piece of a text sees: the position of the first piece, and how many pieces away layers with a window see (0: all)."""
+        return {"first_position": self.reserved_positions, "window": attention_window(self.config) or 0}
+
     def trained(self) -> dict[str, nn.Parameter]:
         """The weights that are trained, by name."""
         return {name: weight for name, weight in self.named_parameters() if weight.requires_grad}
@@ -349,6 +354,7 @@ def save_prompts(model: PromptedEncoder, path: Path) -> None:
         "checksum": checksum_of(model.encoder),
         "frozen": model.frozen,
         "length_width": model.length_width,
+        "sees": model.sees,
         BLOCK: asdict(model.settings),
     }
     weights = {name: weight.contiguous().cpu() for name, weight in model.state_dict().items() if not name.startswith("encoder.")}
