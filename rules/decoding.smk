@@ -53,10 +53,11 @@ rule distillation:
     params:
         languages=of(arms.trained_direction),
         documents=of(arms.documents),
+        pairs=of(arms.pairs_written),
         settings=of(arms.target_decoding),
     shell:
-        "python -m workflow_scripts.models.decoding --model {input.model:q} --source {input.source:q} "
-        "--hypotheses {output.targets:q} --report {output.report:q} --languages {params.languages:q} {params.documents} "
+        "python -m workflow_scripts.training.distilling --model {input.model:q} --source {input.source:q} "
+        "--targets {output.targets:q} --report {output.report:q} --languages {params.languages:q} --pairs {params.pairs} {params.documents} "
         "--threads {threads} --seed {wildcards.seed} --settings {params.settings:q} > {log:q} 2>&1"
 
 

@@ -105,6 +105,11 @@ def test_an_arm_learns_from_the_targets_that_another_arm_writes():
     teacher = job(load(raw), experiment="help-de-en", arm="finetune", seed="2")
     assert arms.training_target(teacher).endswith("help.de-en/train.en") and not arms.task_flags(teacher)
     assert json.loads(arms.target_decoding(teacher))["min_length"] == 1
+    assert arms.pairs_written(teacher) == 5000
+    raw["arms"]["own"][0]["training"] = {"pairs": 300}
+    assert arms.pairs_written(job(load(raw), experiment="help-de-en", arm="finetune", seed="1")) == 300
+    raw["arms"]["own"][0]["training"] = {"pairs": None}
+    assert arms.pairs_written(job(load(raw), experiment="help-de-en", arm="finetune", seed="1")) == 0  # all of them
     raw = with_another_corpus()
     raw["arms"]["own"][0]["targets_from"] = "finetune"
     with pytest.raises(InputError, match="writes the targets of one corpus, and the experiment learns from several by `together_with`"):

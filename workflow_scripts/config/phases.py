@@ -50,8 +50,8 @@ class Phase:
     experiment's `codeswitch`. For translation the source is switched, as in mRASP's random aligned substitution. For labelled text the
     text itself is switched, as in CoSDA-ML (Qin et al. 2020)."""
     targets_from: str | None = None
-    """In the task phase of translation and summarisation: name of another arm. Its model of the same seed writes all targets of
-    the training text anew, from the sources (distillation on sequences, Kim and Rush 2016). The dev set keeps its own."""
+    """In the task phase of translation and summarisation: name of another arm. Its model of the same seed writes the
+    targets of the training pairs anew, from the sources (distillation on sequences, Kim and Rush 2016). The dev set keeps its own."""
     backbone: str | None = None
     """In an arm's first phase: name of the backbone that the arm starts from; by default the experiment's."""
     generator: Annotated[str, Named("generator")] = USUAL

@@ -143,6 +143,14 @@ def training_target(job: Job) -> str:
     return experiment_text(job, "train", 1)
 
 
+def pairs_written(job: Job) -> int:
+    """The most pairs that the arms learn from whose targets this arm writes (`targets_from`); 0 stands for all of the training text."""
+    experiment, plan = job.plan.settings, job.plan
+    phases = [phase for arm in trained_arms(plan) for phase in plan.phases_of(arm) if phase.targets_from == job.arm]
+    counts = [phase_training(experiment, phase, point).pairs for phase in phases for point in grid_points(experiment) or [{}]]
+    return 0 if None in counts else max(counts, default=0)
+
+
 def target_decoding(job: Job) -> str:
     """The settings, as JSON, by which an arm writes targets for another: those of decoding, but that it never writes nothing."""
     decoding = job.plan.settings.decoding

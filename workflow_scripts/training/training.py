@@ -43,6 +43,7 @@ from workflow_scripts.training.method import Method, of_plugin
 from workflow_scripts.training.objective import Objective, Text
 from workflow_scripts.training.phase import train_phase
 from workflow_scripts.training.pretraining import merged, objective_block, objective_for
+from workflow_scripts.training.ragged import same_choice
 from workflow_scripts.training.rows import Dev, Joined, MaskedRounds, NoisedRounds, ParallelText, Rounds, SwitchedText, aligned_dev
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.too_long import Room
@@ -201,7 +202,9 @@ def translate(
     if switching:
         method = method._replace(about={**method.about, "switch": asdict(switching)})
     if targets_from:
-        written = {"targets_from": targets_from, "empty_targets": sum(map(is_blank, read_lines(train_target)))}
+        targets = list(read_lines(train_target))
+        empty = sum(is_blank(targets[place]) for place in same_choice(len(targets), settings.pairs))
+        written = {"targets_from": targets_from, "empty_targets": empty}
         method = method._replace(about={**method.about, **written})
     train_phase(
         job,
