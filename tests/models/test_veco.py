@@ -23,6 +23,7 @@ from transformers import (
 
 from workflow_scripts.models import decoding
 from workflow_scripts.models.conversion import add_generator, convert, head_as_layer, made_up
+from workflow_scripts.models.layout import in_layout
 from workflow_scripts.models.networks import head_states, output_layer, save_model
 from workflow_scripts.models.tokenisation import load_codec, load_tokenizer
 from workflow_scripts.models.veco import CROSS, decode, encode, has_cross_attention, load_stack
@@ -76,6 +77,36 @@ def test_a_bert_with_the_pieces_of_an_xlmr_becomes_one(made, batch, tmp_path):
     drawn = load_stack(tmp_path / "bert", cross=False, from_scratch=True).state_dict()
     assert {name: weight.shape for name, weight in drawn.items()} == {name: weight.shape for name, weight in stack.state_dict().items()}
     assert not torch.allclose(drawn[WORDS], stack.state_dict()[WORDS])
+
+
+@torch.no_grad()
+def test_a_bert_with_pieces_of_its_own_gets_the_layout_of_an_xlmr(tmp_path):
+    folder, lines = small_encoder(tmp_path, "bert"), ["Open the file, or [MASK] it.", "Close it. <mask> [UNK]", "Ünïcödé 字"]
+    assert in_layout(folder, tmp_path / "laid-out") == tmp_path / "laid-out"
+    assert in_layout(tmp_path / "laid-out", tmp_path / "again") == tmp_path / "laid-out"
+    convert(folder, tmp_path / "encoder", "encoder")
+    convert(folder, tmp_path / "bart", "encoder-decoder")
+    bert, codec = BertForMaskedLM.from_pretrained(folder).eval(), load_codec(folder)
+    hidden = bert.bert.embeddings.word_embeddings.weight
+    for form, network in (("encoder", XLMRobertaForMaskedLM), ("laid-out", XLMRobertaForMaskedLM), ("bart", AutoModelForSeq2SeqLM)):
+        made, its = network.from_pretrained(tmp_path / form).eval(), load_codec(tmp_path / form)
+        assert [its.tokenizer.convert_tokens_to_ids(token) for token in ("<s>", "<pad>", "</s>", "<unk>")] == [0, 1, 2, 3]
+        for ids, new in zip(codec.encode(lines, "en"), its.encode(lines, "en"), strict=True):
+            assert torch.equal(made.get_input_embeddings().weight[new], hidden[ids])  # the same pieces
+            states = bert.bert(torch.tensor([ids])).last_hidden_state
+            reads = made.get_encoder() if form == "bart" else made.roberta
+            # BART's normalisations add 1e-5 to a variance, BERT's 1e-12
+            assert torch.allclose(reads(torch.tensor([new])).last_hidden_state, states, atol=1e-3 if form == "bart" else 1e-5)
+            if form != "bart":
+                scores = made(torch.tensor([new])).logits
+                own = its.tokenizer.convert_tokens_to_ids("file"), codec.tokenizer.convert_tokens_to_ids("file")
+                assert torch.allclose(scores[..., own[0]], bert(torch.tensor([ids])).logits[..., own[1]], atol=1e-5)
+    assert its.pieces(["a <mask> b"], masks=True)[0][1] == its.tokenizer.mask_token_id
+    for engine in ("ctranslate2", "huggingface"):
+        settings = decoding.Decoding(beam_size=1, max_length=5, min_length=1, engine=engine, device="cpu")
+        (tmp_path / "text").write_text("\n".join(lines[:2]) + "\n")
+        decoding.main(tmp_path / "bart", tmp_path / "text", tmp_path / engine, languages=("en", "de"), settings=settings)
+    assert (tmp_path / "ctranslate2").read_text() == (tmp_path / "huggingface").read_text() != "\n\n"
 
 
 @torch.no_grad()

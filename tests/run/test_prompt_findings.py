@@ -1,5 +1,6 @@
 """What preflight finds of models that arms ask for more than they can do."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -109,17 +110,21 @@ def test_what_is_converted_must_be_an_encoder_of_the_right_kind(models):
     (line,) = said(raw)
     assert (
         line.startswith("WRONG  backbones.bible.from: ")
-        and "of the family decoder; an XLM-R, a RoBERTa, or a VECO made of one, can be" in line
+        and "of the family decoder; an XLM-R, a RoBERTa, a BERT, or a VECO made of one, can be" in line
     )
 
 
-def test_a_bert_is_converted_where_it_has_the_pieces_of_an_xlmr(models, tmp_path):
+def test_a_bert_is_converted_with_the_pieces_of_an_xlmr_or_its_own(models, tmp_path):
     pieces = Path(models["encoder"])
     size = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
     bert = BertForMaskedLM(BertConfig(vocab_size=len(load_tokenizer(pieces)), pad_token_id=1, **size))
     save_model(bert, load_tokenizer(pieces), tmp_path / "bert")
     (tmp_path / "words").mkdir()
-    for model, refused in ((tmp_path / "bert", False), (small_encoder(tmp_path / "words", "bert"), True)):
+    other = tmp_path / "other"  # which pads with another piece
+    shutil.copytree(tmp_path / "bert", other)
+    for path in (other / "tokenizer.json", other / "tokenizer_config.json"):
+        path.write_text(path.read_text().replace("<pad>", "<fill>"))
+    for model, refused in ((tmp_path / "bert", False), (small_encoder(tmp_path / "words", "bert"), False), (other, True)):
         raw = translating(str(model), {"finetune": [{"data": "task", "updates": 2800}]})
         raw["backbones"]["own"] = raw["backbones"].pop("bible")
         raw["backbones"]["bible"] = {"kind": "converted", "from": "own", "to": "encoder-decoder"}

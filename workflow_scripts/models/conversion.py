@@ -8,8 +8,8 @@ A BART has no place for the *head*, the dense layer with its normalisation that 
 scores. The authors' own code drops it, and multiplies the embeddings by states that were never trained for that: what the stack had learnt
 to guess is mostly lost. So by default the head is folded into the output layer, which departs from the authors (`fold_head`).
 
-An XLM-R without cross-attention can be converted as well: its decoder's cross-attention, or with ``random`` its whole decoder, is drawn at
-random. These are the initialisations that the paper compares with.
+An XLM-R without cross-attention can be converted as well, and a BERT, which becomes an XLM-R (`layout`). Its decoder's cross-attention, or
+with ``random`` its whole decoder, is drawn at random. These are the initialisations that the paper compares with.
 """
 
 from pathlib import Path
@@ -18,6 +18,7 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
+from workflow_scripts.models.layout import open_stack
 from workflow_scripts.models.networks import head_states, output_layer, save_model
 from workflow_scripts.models.recognition import longest_row
 from workflow_scripts.models.tokenisation import load_tokenizer
@@ -42,17 +43,14 @@ def convert(
     encoder_layers: int | None = None,
     seed: int = 1,
 ) -> dict[str, Any]:
-    """Write `model`, a VECO or an XLM-R, in its form for a task into the folder `output`; print and return what there is to say of it.
+    """Write `model`, a VECO, an XLM-R or a BERT, in its form for a task into the folder `output`; print and return what there is to say.
 
     The decoder is made of the `first` or `last` layers (`decoder_from`), of all by default. The `head` of a copied decoder is folded into
     the output layer or dropped. Beside a random decoder the encoder has the first `encoder_layers`, by default all. Raises `InputError`
-    for a model of another family, one whose ids are not in XLM-R's layout, and a half of more layers than there are.
+    for a model of another family, one whose ids cannot have XLM-R's layout, and a half of more layers than there are.
     """
-    tokenizer = load_tokenizer(model)
-    whole = has_cross_attention(model)
-    stack = load_stack(model, cross=whole, seed=seed)
-    check_layout(model, tokenizer, stack.config)
-    details: dict[str, Any] = {"from_veco": whole, "to": to}
+    stack, tokenizer = open_stack(model, seed)
+    details: dict[str, Any] = {"from_veco": has_cross_attention(model), "to": to}
     if to == "encoder":
         made = as_encoder(stack)
     else:
@@ -79,21 +77,6 @@ def add_generator(model: Path) -> None:
     fold_head(bart, stack, tokenizer.mask_token_id)
     save_model(bart, tokenizer, model / "bart")
     write_readme(model, "veco")
-
-
-def check_layout(folder: Path, tokenizer: Any, config: Any) -> None:
-    """Raise `InputError` for a vocabulary that is not in XLM-R's layout of ids, or larger than the model's embeddings."""
-    layout = {"<s>": 0, "<pad>": 1, "</s>": 2, "<unk>": 3}
-    found = {token: tokenizer.convert_tokens_to_ids(token) for token in layout}
-    if found != layout or tokenizer.mask_token_id is None:
-        raise InputError(
-            f"{folder}: its vocabulary has the ids {found} and {tokenizer.mask_token or 'no <mask>'}; VECO needs XLM-R's layout, "
-            f"{layout} and a <mask>; start from an XLM-R as it is published, or from a small one of family xlmr"
-        )
-    if len(tokenizer) > config.vocab_size:
-        raise InputError(
-            f"{folder}: the tokenizer has {len(tokenizer)} pieces, the model embeddings for {config.vocab_size}; copy both from one model"
-        )
 
 
 def as_encoder(stack: Any) -> Any:

@@ -58,9 +58,9 @@ def load_stack(
 ) -> Any:
     """The stack in `folder`, a VECO or an XLM-R, in float32; with `cross`, of an XLM-R the cross-attention is drawn from `seed`.
 
-    A BERT that has XLM-R's pieces, as multilingual E5 has, becomes the XLM-R that computes the same. So does a RoBERTa, whose weights have
-    the same names. Without `cross` it is a plain XLM-R. With `from_scratch` all weights are drawn from `seed`. `settings` are further ones
-    of `read_weights`.
+    A BERT becomes the XLM-R that computes the same, and keeps its ids (`layout` changes them). So does a RoBERTa, whose weights have the
+    same names. Without `cross` it is a plain XLM-R. With `from_scratch` all weights are drawn from `seed`. `settings` are further ones of
+    `read_weights`.
 
     Raises `InputError` for another family, and for weights that do not fit the configuration.
     """
@@ -69,8 +69,8 @@ def load_stack(
     family = family_of(folder)
     if not makes_stack(family):
         raise InputError(
-            f"{folder}: is a model of the family {family.label}; VECO's stack is made of an XLM-R, a RoBERTa, or a BERT that has XLM-R's "
-            "pieces; start from one (xlm-roberta-large)"
+            f"{folder}: is a model of the family {family.label}; VECO's stack is made of an XLM-R, a RoBERTa, or a BERT; "
+            "start from one (xlm-roberta-large)"
         )
     is_bert = family.name == "mbert"
     own = AutoConfig.from_pretrained(folder)
@@ -104,7 +104,7 @@ def load_stack(
 
 
 def makes_stack(family: Family) -> bool:
-    """Whether a stack is made of models of this family, if their special pieces have XLM-R's ids (`conversion.check_layout`)."""
+    """Whether a stack is made of models of this family, if their special pieces have XLM-R's ids, or can get them (`layout`)."""
     return family.name in ("xlmr", "mbert") or family.model_type == "roberta"
 
 

@@ -11,9 +11,9 @@ from itertools import cycle, islice
 from pathlib import Path
 from types import SimpleNamespace
 
-from workflow_scripts.models.conversion import check_layout
 from workflow_scripts.models.decoding import longest_source
 from workflow_scripts.models.family import Family
+from workflow_scripts.models.layout import can_be_laid_out, check_layout
 from workflow_scripts.models.recognition import config_of, family_of
 from workflow_scripts.models.sga import FILE, SGA
 from workflow_scripts.models.templates import Templates
@@ -50,10 +50,11 @@ def asked_models(plans: Plans) -> Iterator[Finding]:
 def _unconvertible(family: Family, folder: Path) -> str:
     """Why a model cannot be written in another form; empty if it can."""
     if not makes_stack(family):
-        others = "an XLM-R, a RoBERTa, or a VECO made of one, can be converted, and a BERT that has XLM-R's pieces"
-        return f"{folder} is a model of the family {family.label}; {others}"
+        return f"{folder} is a model of the family {family.label}; an XLM-R, a RoBERTa, a BERT, or a VECO made of one, can be converted"
     try:
-        check_layout(folder, codec_in(folder).tokenizer, SimpleNamespace(**config_of(folder)))
+        tokenizer = codec_in(folder).tokenizer
+        if family.name != "mbert" or not can_be_laid_out(tokenizer):
+            check_layout(folder, tokenizer, SimpleNamespace(**config_of(folder)))
     except InputError as error:
         return str(error)
     return ""

@@ -235,9 +235,16 @@ def continue_pretraining(settings: Backbone, start: Path | None, texts: Texts, j
     before = read_json(report).get("made_from") if report.exists() else None
     # a model from elsewhere may be another one tomorrow: what goes on from it is not kept ready-made
     origin = made_from(block, form.name, objective_for(settings.objective, form), texts, settings.seed, before) if before else {}
-    made = _taken_or_pretrained(settings, block, origin, texts, lambda *_: start, job)
+    made = _taken_or_pretrained(settings, block, origin, texts, partial(_start_of, settings.objective, start), job)
     # a copy that was kept ready-made tells the start of the run that it comes from
     return {**made, "start": str(start)}
+
+
+def _start_of(objective: str | None, model: Path, lines: list[str], folder: Path) -> Path:
+    """What is pretrained on from `model`: it, or for VECO what a BERT becomes, in a `folder` of its own."""
+    from workflow_scripts.models.layout import in_layout
+
+    return in_layout(model, folder / "start") if objective == "veco" else model
 
 
 def _taken_or_pretrained(

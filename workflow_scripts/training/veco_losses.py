@@ -25,7 +25,7 @@ from torch.nn.utils.rnn import pad_sequence
 
 from workflow_scripts.device import pick_device, pick_precision, reading_in
 from workflow_scripts.models.batches import by_length
-from workflow_scripts.models.conversion import check_layout
+from workflow_scripts.models.layout import check_layout
 from workflow_scripts.models.networks import head_states, output_layer
 from workflow_scripts.models.recognition import longest_row
 from workflow_scripts.models.tokenisation import Codec, load_tokenizer
