@@ -148,7 +148,7 @@ def pairs_written(job: Job) -> int:
     experiment, plan = job.plan.settings, job.plan
     phases = [phase for arm in trained_arms(plan) for phase in plan.phases_of(arm) if phase.targets_from == job.arm]
     counts = [phase_training(experiment, phase, point).pairs for phase in phases for point in grid_points(experiment) or [{}]]
-    return 0 if None in counts else max(counts, default=0)
+    return 0 if None in counts else max((count for count in counts if count), default=0)
 
 
 def target_decoding(job: Job) -> str:
