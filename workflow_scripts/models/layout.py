@@ -9,6 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from workflow_scripts.models.family import Family
 from workflow_scripts.models.makers import FIRST
 from workflow_scripts.models.networks import keep_rows, save_model
 from workflow_scripts.models.recognition import family_of
@@ -36,8 +37,10 @@ def check_layout(folder: Path, tokenizer: Any, config: Any) -> None:
         )
 
 
-def can_be_laid_out(tokenizer: Any) -> bool:
-    """Whether a tokenizer is a BERT's with pieces of its own, which `laid_out` gives XLM-R's layout."""
+def can_be_laid_out(family: Family, tokenizer: Any) -> bool:
+    """Whether a model is a BERT with pieces of its own, whose tokenizer `laid_out` gives XLM-R's layout."""
+    if family.name != "mbert":
+        return False
     specials = [getattr(tokenizer, f"{role}_token", None) for role in _ROLES]
     names = tokenizer.get_vocab().keys()
     if not tokenizer.is_fast or None in specials or len({*specials}) < len(specials) or names & {*LAYOUT, MASK}:
@@ -77,7 +80,7 @@ def open_stack(folder: Path, seed: int = 1) -> tuple[Any, Any]:
     """
     tokenizer = load_tokenizer(folder)
     stack = load_stack(folder, cross=has_cross_attention(folder), seed=seed)
-    if can_be_laid_out(tokenizer) and len(tokenizer) <= stack.config.vocab_size:
+    if can_be_laid_out(family_of(folder), tokenizer) and len(tokenizer) <= stack.config.vocab_size:
         tokenizer, order = laid_out(tokenizer)
         keep_rows(stack, order)
         stack.get_input_embeddings().padding_idx = LAYOUT["<pad>"]
@@ -87,7 +90,7 @@ def open_stack(folder: Path, seed: int = 1) -> tuple[Any, Any]:
 
 def in_layout(folder: Path, output: Path) -> Path:
     """`folder`, or where it is a BERT with pieces of its own the folder `output`, into which the XLM-R is written that it becomes."""
-    if family_of(folder).name != "mbert" or not can_be_laid_out(load_tokenizer(folder)):
+    if not can_be_laid_out(family_of(folder), load_tokenizer(folder)):
         return folder
     save_model(*open_stack(folder), output)
     return output

@@ -53,7 +53,7 @@ def _unconvertible(family: Family, folder: Path) -> str:
         return f"{folder} is a model of the family {family.label}; an XLM-R, a RoBERTa, a BERT, or a VECO made of one, can be converted"
     try:
         tokenizer = codec_in(folder).tokenizer
-        if family.name != "mbert" or not can_be_laid_out(tokenizer):
+        if not can_be_laid_out(family, tokenizer):
             check_layout(folder, tokenizer, SimpleNamespace(**config_of(folder)))
     except InputError as error:
         return str(error)
