@@ -65,6 +65,18 @@ def test_embeddings_have_a_spectrum_and_a_distance_where_the_pieces_are_as_many(
     assert found["shape"] == list(matrix.shape) and found["norm"] == pytest.approx(of_base["norm"])
 
 
+def test_embeddings_of_other_pieces_have_not_moved(tmp_path):
+    start = tiny(tmp_path / "tiny", "mbart")
+    shutil.copytree(start, other := tmp_path / "other")  # of as many pieces, of which two have changed places
+    content = json.loads((other / "tokenizer.json").read_text())
+    pieces = content["model"]["vocab"]
+    pieces[20], pieces[30] = pieces[30], pieces[20]
+    (other / "tokenizer.json").write_text(json.dumps(content))
+    spectra.main(tmp_path / "spectra.json", models=(start, other), names=("start", "other"), base="start")
+    found = {name: model["embeddings"] for name, model in read_json(tmp_path / "spectra.json")["models"].items()}
+    assert found["start"]["moved"] == found["other"]["distance"] == 0 and "moved" not in found["other"]
+
+
 def test_the_distance_is_that_of_the_sorted_values_and_what_did_not_move_has_none(tmp_path):
     start = tiny(tmp_path / "tiny", "mbart")
     other = moved(tmp_path / "moved", start, 1.5)

@@ -16,7 +16,7 @@ largest
 embeddings
     The same of the embeddings of pieces, on which the argument of Ji et al. hangs besides; they leave them open (footnote 2). Their
     singular values are the roots of the eigenvalues of EᵀE, so that those below 1e-8 of the largest one are not exact. The distance to the
-    base is given where both have the same number of pieces.
+    base is given where both have the same number of pieces, and how far they moved where these are the same pieces with the same ids.
 effective rank
     exp(−Σ pᵢ ln pᵢ) with pᵢ = σᵢ / Σ σ (Roy and Vetterli 2007): the number of directions that the weights use about equally.
 """
@@ -70,7 +70,7 @@ def main(
     start: Weights = {}
     if base:
         half = open_half(base, models[names.index(base)], side, settings.device)
-        start, first = weights_of(half), embeddings_of(half)
+        start, first, pieces = weights_of(half), embeddings_of(half), half.codec.tokenizer.get_vocab()
         known = {key: singular_values(matrix) for key, matrix in start.items()}
     by_model: dict[str, Any] = {}
     for name, path in zip(names, models, strict=True):
@@ -87,18 +87,22 @@ def main(
                 row["moved"] = float(torch.linalg.norm((matrix - start[layer, kind]).double()))
             rows.append({**row, "curve": curve(values, settings.points)})
         about = {"family": half.form.label, "layers": half.depth, "width": half.width, "by_matrix": rows}
-        by_model[name] = {**about, "embeddings": of_embeddings(embeddings_of(half), first if base else None, settings.points)}
+        alike = bool(base) and half.codec.tokenizer.get_vocab() == pieces
+        by_model[name] = {**about, "embeddings": of_embeddings(embeddings_of(half), first if base else None, settings.points, alike)}
     where = str(pick_device(settings.device))
     write_json(output, {"base": base, "side": side, "models": by_model, "device": where, "settings": asdict(settings)})
 
 
-def of_embeddings(matrix: torch.Tensor, base: torch.Tensor | None, points: int) -> dict[str, Any]:
-    """What is measured of the embeddings of pieces, and how far they are from those of the base, where these are of as many pieces."""
+def of_embeddings(matrix: torch.Tensor, base: torch.Tensor | None, points: int, alike: bool = True) -> dict[str, Any]:
+    """What is measured of the embeddings of pieces, and how far they are from those of the base, where these are of as many pieces.
+
+    Rows are compared where they are `alike`: of the same pieces in the same order.
+    """
     values = tall_singular_values(matrix)
     row = {"shape": list(matrix.shape), **measures(values), "curve": curve(values, points)}
     if base is not None and base.shape == matrix.shape:
         row["distance"] = float(np.linalg.norm(values - tall_singular_values(base)))
-        row["moved"] = float(torch.linalg.norm((matrix - base).double()))
+        row |= {"moved": float(torch.linalg.norm((matrix - base).double()))} if alike else {}
     return row
 
 
