@@ -23,7 +23,7 @@ def announced(run: Run) -> Iterator[str]:
     jobs = [job for job in run.jobs.values() if job.rule != "all"]
     if not jobs:
         return
-    trained = [job for job in jobs if job.rule.endswith("finetune")]
+    trained = [job for job in jobs if job.finetunes]
     experiments, arms, seeds = (
         sorted({job.wildcards[key] for job in trained if key in job.wildcards}) for key in ("experiment", "arm", "seed")
     )

@@ -198,7 +198,7 @@ def take_event(state: ProgressState, event: dict[str, Any]) -> None:
         return
     jobs = [*state.run.jobs.values()]
     if not job.ended:
-        state.training_began = state.training_began or bool(job.work) or job.rule.endswith("finetune")
+        state.training_began = state.training_began or bool(job.work) or job.finetunes
         if job.rule == "report" and state.page:
             stop(state.page)  # or it would write over the whole page
             state.page = None
@@ -220,7 +220,7 @@ def tell_looks(state: ProgressState) -> None:
     jobs = [*state.run.jobs.values()]
     for job in jobs:
         # also once after its end: the last look comes just before
-        if (job.updates or job.ended) and job.rule.endswith("finetune") and state.looks.get(job.log, 0) >= 0:
+        if (job.updates or job.ended) and job.finetunes and state.looks.get(job.log, 0) >= 0:
             found = outcomes.looks(job.log)
             for line in found[state.looks.get(job.log, 0) :]:
                 state.say(f"{outcomes.name_of(job, jobs)} {line}")

@@ -63,6 +63,11 @@ class PlannedJob:
         return self.rule, tuple(sorted(self.wildcards.items()))
 
     @property
+    def finetunes(self) -> bool:
+        """Whether it is the task phase of an arm, of a model that writes (`finetune`) or that has a head (`head_finetune`)."""
+        return self.rule.endswith("finetune")
+
+    @property
     def work_left(self) -> float:
         """Tokens that are still to be read."""
         return self.work * (1 - self.updates[0] / self.updates[1]) if self.updates else self.work
@@ -183,7 +188,7 @@ RECENT = 240.0
 def look_at_trainings(run: Run, now: float) -> None:
     """Read how far the trainings under way are, from the ends of their logs."""
     for job in run.running:
-        if (job.work or job.rule.endswith("finetune")) and (last := last_update(job)):
+        if (job.work or job.finetunes) and (last := last_update(job)):
             job.updates = last
             note_speed(job, now)
 
@@ -256,7 +261,7 @@ def time_left(run: Run, now: float, until: Callable[[PlannedJob], bool] = lambda
     The jobs are laid out on cores and GPUs by their priority, each as soon as those that it waits for have ended.
     """
     rate = speed(run)
-    unknown = [job for job in run.jobs.values() if job.rule.endswith("finetune") and not job.work and not job.ended]
+    unknown = [job for job in run.jobs.values() if job.finetunes and not job.work and not job.ended]
     if unknown or (not rate and any(job.work for job in run.jobs.values())):
         return None
     takes = seconds_of_rules(run, rate)
@@ -274,36 +279,28 @@ def laid_out(jobs: dict[Key, PlannedJob], seconds: dict[Key, float], cores: int,
     waits, waited_for = what_waits(jobs)
     places = {key: place for place, key in enumerate(jobs)}
     needs = {key: (min(job.cores, cores), job.gpus) for key, job in jobs.items()}
+    under_way = [(seconds[key], places[key], key) for key, job in jobs.items() if job.begun]
+    heapq.heapify(under_way)
+    free = cores - sum(needs[key][0] for *_, key in under_way)
+    free_gpus = gpus - sum(needs[key][1] for *_, key in under_way)
     ready: Ready = defaultdict(list)
-    under_way: list[tuple[float, int, Key]] = []
+    startable = [key for key, makers in waits.items() if not makers]
     ends: dict[Key, float] = {}
-    free, free_gpus, clock = cores, gpus, 0.0
-
-    def queue(key: Key) -> None:
-        heapq.heappush(ready[needs[key]], (-jobs[key].priority, places[key], key))
-
-    def begin(key: Key) -> None:
-        nonlocal free, free_gpus
-        heapq.heappush(under_way, (clock + seconds[key], places[key], key))
-        free, free_gpus = free - needs[key][0], free_gpus - needs[key][1]
-
-    for key, job in jobs.items():
-        if job.begun:
-            begin(key)
-        elif not waits[key]:
-            queue(key)
+    clock = 0.0
     while True:
+        for key in startable:
+            heapq.heappush(ready[needs[key]], (-jobs[key].priority, places[key], key))
         while fitting := most_urgent(ready, free, free_gpus):
-            begin(fitting)
+            heapq.heappush(under_way, (clock + seconds[fitting], places[fitting], fitting))
+            free, free_gpus = free - needs[fitting][0], free_gpus - needs[fitting][1]
         if not under_way:
             return ends
-        clock, _, key = heapq.heappop(under_way)
-        ends[key] = clock
-        free, free_gpus = free + needs[key][0], free_gpus + needs[key][1]
-        for waiting in waited_for[key]:
-            waits[waiting].discard(key)
-            if not waits[waiting]:
-                queue(waiting)
+        clock, _, ended = heapq.heappop(under_way)
+        ends[ended] = clock
+        free, free_gpus = free + needs[ended][0], free_gpus + needs[ended][1]
+        for key in waited_for[ended]:
+            waits[key].discard(ended)
+        startable = [key for key in waited_for[ended] if not waits[key]]
 
 
 Ready = dict[tuple[int, int], list[tuple[int, int, Key]]]
