@@ -34,8 +34,8 @@ def phases(plans: Plans) -> Iterator[Trained]:
         yield from plan.task.phases(plan, trained_arms(plan))
 
 
-# tokens that a GPU should hold at once even where `micro_batch_tokens: auto` takes as few as must be
 _FEW_ROWS = 1024
+"""Tokens that a GPU should hold at once even where `micro_batch_tokens: auto` takes as few as must be."""
 
 
 class Memory(NamedTuple):
@@ -50,41 +50,58 @@ class Memory(NamedTuple):
 _HERE = "the GPU here has"
 
 
+class Need(NamedTuple):
+    """What a phase needs, in bytes, beside what its job has."""
+
+    phase: Trained
+    given: Memory
+    at_once: float
+    """For an update whose tokens are all read at once."""
+    least: float
+    """For one that goes through in parts, where the phase may do so."""
+    of_node: float
+    """Of the node's memory, beside its GPUs; 0 on a CPU."""
+
+
 def memory(plans: Plans, jobs: Jobs, at_once: int = 1) -> Iterator[Finding]:
     """Compare the memory that training needs with what its jobs ask for or this machine has, whose GPU takes so many jobs `at_once`."""
-    looked_at: dict[str, list[tuple[float, Finding]]] = {}
-    host: dict[str, float] = {}
-    sharing: dict[str, float] = {}
+    by_rule = _needs(plans, jobs)
+    for needs in by_rule.values():
+        # one line a rule: of its phases with the worst verdict the one that needs the most
+        looked_at = [(_fits(need), need.at_once) for need in needs]
+        yield max(looked_at, key=lambda one: (_WORSE.index(one[0].verdict), one[1]))[0]
+    for rule, needs in by_rule.items():
+        here = [need.at_once for need in needs if need.given.where == _HERE]
+        if here and at_once > 1:
+            yield _shared(rule, max(here), at_once)
+    for rule, needs in by_rule.items():
+        of_node, given_mb = max(need.of_node for need in needs), jobs.get(rule, {}).get("mem_mb")
+        if given_mb and of_node > given_mb * 1e6:
+            said = f"about {gigabytes(of_node)} beside its GPUs, but the profile's mem_mb is {gigabytes(given_mb * 1e6)}; ask for more"
+            yield Finding("WRONG", f"node memory of {rule}", said)
+
+
+def _needs(plans: Plans, jobs: Jobs) -> dict[str, list[Need]]:
+    """Rule → what each of its phases needs, of models whose size is known."""
     # each process holds the text of its phase; which phase reads which corpus does not matter for the largest
     text = max((_text_bytes(plans.config.corpora[name]) for name in used_corpora(plans)), default=0.0)
     partitions = read_partitions() if any("slurm_partition" in job for job in jobs.values()) else None
-    jobs = {rule: {**job, **_only_model(job, partitions)} for rule, job in jobs.items()}
+    found: dict[str, list[Need]] = {}
     for phase in phases(plans):
         if shape := shape_of(phase.backbone):
             job = jobs.get(phase.rule, {})
-            given = given_memory(job, phase.device)
+            given, trained = given_memory({**job, **_only_model(job, partitions)}, phase.device), _trained(phase)
             # all rules that train share an update among their GPUs
-            trained = _trained(phase)
-            need = training_memory(shape, phase, given.gpus, trained)
+            at_once = least = training_memory(shape, phase, given.gpus, trained)
+            if given.gpus and phase.micro_batch_tokens == "auto":
+                least = training_memory(shape, phase._replace(micro_batch_tokens=_FEW_ROWS), given.gpus, trained)
+            of_node = 0.0
             if given.gpus:
-                of_a_node = -(-given.gpus // int(job.get("nodes", 1)))
+                on_a_node = -(-given.gpus // int(job.get("nodes", 1)))
                 read = _pretraining_bytes(phase.backbone) if phase.rule == "backbone" else text
-                host[phase.rule] = max(host.get(phase.rule, 0), host_memory(shape, of_a_node, read))
-            automatic = given.gpus and phase.micro_batch_tokens == "auto"
-            least = training_memory(shape, phase._replace(micro_batch_tokens=_FEW_ROWS), given.gpus, trained) if automatic else need
-            looked_at.setdefault(phase.rule, []).append((need, _fits(phase, given, need, least)))
-            if given.where == _HERE and at_once > 1:
-                sharing[phase.rule] = max(sharing.get(phase.rule, 0.0), need)
-    for found in looked_at.values():
-        # one line a rule: of its phases with the worst verdict the one that needs the most
-        yield max(found, key=lambda one: (_WORSE.index(one[1].verdict), one[0]))[1]
-    for rule, need in sharing.items():
-        yield _shared(rule, need, at_once)
-    for rule, need in host.items():
-        given_mb = jobs.get(rule, {}).get("mem_mb")
-        if given_mb and need > given_mb * 1e6:
-            said = f"about {gigabytes(need)} beside its GPUs, but the profile's mem_mb is {gigabytes(given_mb * 1e6)}; ask for more"
-            yield Finding("WRONG", f"node memory of {rule}", said)
+                of_node = host_memory(shape, on_a_node, read)
+            found.setdefault(phase.rule, []).append(Need(phase, given, at_once, least, of_node))
+    return found
 
 
 _USABLE = 0.8
@@ -113,16 +130,17 @@ def _trained(phase: Trained) -> int | None:
 _WORSE = ("ok", "note", "WRONG")
 
 
-def _fits(phase: Trained, given: Memory, need: float, least: float) -> Finding:
+def _fits(need: Need) -> Finding:
     """Whether a phase has the memory that it needs at once, or the least with which it goes on in parts."""
-    about, needed = f"memory of {phase.rule}", f"about {gigabytes(need)} for {phase.where}"
+    phase, given = need.phase, need.given
+    about, needed = f"memory of {phase.rule}", f"about {gigabytes(need.at_once)} for {phase.where}"
     if phase.device == "cuda" and not given.gpus:
         return Finding("WRONG", about, f"{phase.where}.device is cuda, but there is no GPU; ask for one in the profile, or set auto or cpu")
     if given.size is None:
         return Finding("note", about, f"{needed}; {given.where}")
-    if need > given.size > least:
+    if need.at_once > given.size > need.least:
         return Finding("ok", about, f"{needed} at once, {given.where} {gigabytes(given.size)}; so it goes through it in parts")
-    if need > given.size:
+    if need.at_once > given.size:
         return Finding("WRONG", about, f"{needed}, but {given.where} {gigabytes(given.size)}; set {phase.lowers_memory}, or ask for more")
     return Finding("ok", about, f"{needed}; {given.where} {gigabytes(given.size)}")
 
