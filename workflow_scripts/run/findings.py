@@ -22,7 +22,7 @@ from workflow_scripts.tasks.plan import BackbonePlan, Plan, Plans
 from workflow_scripts.tasks.translation import translations
 from workflow_scripts.training.settings import Training
 
-Jobs = dict[str, dict[str, Any]]
+Requested = dict[str, dict[str, Any]]
 """Rule → threads and resources of a job's first attempt, as Snakemake and its Slurm plugin call them.
 
 `last_mem_mb` is the memory of its last attempt, `group` the pattern of the name under which it is submitted with other rules.

@@ -25,7 +25,7 @@ from workflow_scripts.models.recognition import TAKE_A_WRITER, config_of, family
 from workflow_scripts.models.tokenisation import sentinel_ids
 from workflow_scripts.run.backbone_uses import heads_given, keeps_head, languages_known, writes_text
 from workflow_scripts.run.estimates import MBART_LARGE, Shape
-from workflow_scripts.run.findings import Finding, Jobs, is_awaited, judged, masked_phases
+from workflow_scripts.run.findings import Finding, Requested, is_awaited, judged, masked_phases
 from workflow_scripts.run.mark_findings import of_other_tools
 from workflow_scripts.run.partitions import gpu_here, gpus_of
 from workflow_scripts.run.text_findings import beginning, foreign
@@ -295,7 +295,7 @@ def tokenisers(plans: Plans) -> Iterator[Finding]:
             yield Finding("ok", about, f"is there for {code}")
 
 
-def gpu_build(jobs: Jobs) -> Iterator[Finding]:
+def gpu_build(jobs: Requested) -> Iterator[Finding]:
     """Whether this environment's PyTorch is one for GPUs, where jobs ask for them: otherwise each would end at its start."""
     if rules := sorted(rule for rule, job in jobs.items() if gpus_of(job)[0]):
         about = "jobs on a GPU"
@@ -306,7 +306,7 @@ def gpu_build(jobs: Jobs) -> Iterator[Finding]:
             yield Finding("note", about, f"{said}; install a CUDA build of torch (make setup TORCH=cuda), or ask for none")
 
 
-def gpu_decoding(plans: Plans, jobs: Jobs) -> Iterator[Finding]:
+def gpu_decoding(plans: Plans, jobs: Requested) -> Iterator[Finding]:
     """Whether the engine is there, and on a GPU finds its library, where decoding asks for that of a cluster or the run has one here."""
     decoding = [getattr(plan.settings, "decoding", None) for plan in plans.of_run]
     wanted = dict.fromkeys(each.engine for each in decoding if each and each.device != "cpu")

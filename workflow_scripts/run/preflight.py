@@ -25,7 +25,7 @@ from workflow_scripts.run import (
 )
 from workflow_scripts.run.config import load
 from workflow_scripts.run.config_files import check_files
-from workflow_scripts.run.findings import Finding, Jobs
+from workflow_scripts.run.findings import Finding, Requested
 from workflow_scripts.run.uses import missing_files
 from workflow_scripts.stage import InputError, run
 from workflow_scripts.tasks.plan import Plans
@@ -55,7 +55,7 @@ def main(*configfiles: Path) -> None:
     tell(look_at(Plans(load(merged, files)), {}, {}))
 
 
-def look_at(plans: Plans, jobs: Jobs, wrong: dict[str, str], at_once: int = 1) -> Iterator[Finding]:
+def look_at(plans: Plans, jobs: Requested, wrong: dict[str, str], at_once: int = 1) -> Iterator[Finding]:
     """Everything that was found, right or wrong.
 
     `wrong` has the rules of which the profile asks what cannot be, and why. So many jobs use this machine's GPU `at_once`.
@@ -69,7 +69,7 @@ def look_at(plans: Plans, jobs: Jobs, wrong: dict[str, str], at_once: int = 1) -
             yield Finding("WRONG", where, missing_file(path))
 
 
-def _looks(plans: Plans, jobs: Jobs, wrong: dict[str, str], at_once: int) -> Iterator[Finding]:
+def _looks(plans: Plans, jobs: Requested, wrong: dict[str, str], at_once: int) -> Iterator[Finding]:
     yield from findings.brought()
     yield from findings.experiments(plans.config)
     yield from findings.left_out(plans)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from workflow_scripts.run.adapter_findings import trained_weights
 from workflow_scripts.run.arms import trained_arms
 from workflow_scripts.run.estimates import gpu_gigabytes, host_memory, moments_disk, training_disk, training_memory, vectors_disk
-from workflow_scripts.run.findings import Finding, Jobs, gigabytes, translated, used_corpora, used_lexicons
+from workflow_scripts.run.findings import Finding, Requested, gigabytes, translated, used_corpora, used_lexicons
 from workflow_scripts.run.model_findings import shape_of
 from workflow_scripts.run.partitions import Nodes, check_job, gpu_here, gpus_of, machine_memory, read_accounts, read_partitions
 from workflow_scripts.run.submission import refusal
@@ -63,7 +63,7 @@ class Need(NamedTuple):
     """Of the node's memory, beside its GPUs; 0 on a CPU."""
 
 
-def memory(plans: Plans, jobs: Jobs, at_once: int = 1) -> Iterator[Finding]:
+def memory(plans: Plans, jobs: Requested, at_once: int = 1) -> Iterator[Finding]:
     """Compare the memory that training needs with what its jobs ask for or this machine has, whose GPU takes so many jobs `at_once`."""
     by_rule = _needs(plans, jobs)
     for needs in by_rule.values():
@@ -81,7 +81,7 @@ def memory(plans: Plans, jobs: Jobs, at_once: int = 1) -> Iterator[Finding]:
             yield Finding("WRONG", f"node memory of {rule}", said)
 
 
-def _needs(plans: Plans, jobs: Jobs) -> dict[str, list[Need]]:
+def _needs(plans: Plans, jobs: Requested) -> dict[str, list[Need]]:
     """Rule → what each of its phases needs, of models whose size is known."""
     # each process holds the text of its phase; which phase reads which corpus does not matter for the largest
     text = max((_text_bytes(plans.config.corpora[name]) for name in used_corpora(plans)), default=0.0)
@@ -252,7 +252,7 @@ def _unpacked(paths: Iterable[str]) -> float:
 # Slurm
 
 
-def slurm(jobs: Jobs) -> Iterator[Finding]:
+def slurm(jobs: Requested) -> Iterator[Finding]:
     """Whether partitions and account are there, and nodes for what the jobs ask for."""
     jobs = {rule: job for rule, job in jobs.items() if any(name.startswith("slurm_") for name in job)}
     if not jobs:
@@ -284,7 +284,7 @@ def slurm(jobs: Jobs) -> Iterator[Finding]:
             yield Finding("ok", "slurm_account", account)
 
 
-def later(jobs: Jobs, partitions: dict[str, list[Nodes]]) -> Iterator[Finding]:
+def later(jobs: Requested, partitions: dict[str, list[Nodes]]) -> Iterator[Finding]:
     """What fits where it is asked for once, and not with the memory of the last attempt, or with the time of its whole group."""
     together: dict[str, list[str]] = {}
     refused: dict[str, list[str]] = {}
