@@ -11,7 +11,7 @@ from workflow_scripts import registry
 from workflow_scripts.entry_names import Named
 from workflow_scripts.noise.entry import Noise
 from workflow_scripts.number_types import Natural, Share
-from workflow_scripts.training.generator import USUAL, Generator
+from workflow_scripts.training.generator import AUTOREGRESSIVE, Generator
 from workflow_scripts.training.objective import Objective
 
 
@@ -54,7 +54,7 @@ class Phase:
     targets of the training pairs anew, from the sources (distillation on sequences, Kim and Rush 2016). The dev set keeps its own."""
     backbone: str | None = None
     """In an arm's first phase: name of the backbone that the arm starts from; by default the experiment's."""
-    generator: Annotated[str, Named("generator")] = USUAL
+    generator: Annotated[str, Named("generator")] = AUTOREGRESSIVE
     """How the model writes in the task phase. `sga`: non-autoregressively, by prompts of a frozen encoder. `ctc`: non-autoregressively,
     with all weights of an encoder trained."""
     sga: dict[str, Any] = field(default_factory=dict)

@@ -26,7 +26,7 @@ from workflow_scripts.tasks.experiment import (
 )
 from workflow_scripts.tasks.head_settings import named
 from workflow_scripts.tasks.plan import Plan
-from workflow_scripts.training.generator import USUAL
+from workflow_scripts.training.generator import AUTOREGRESSIVE
 from workflow_scripts.training.settings import Training
 
 # ---------------------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ def task_flags(job: Job) -> list[str]:
     given = templates_flag(job)
     if phase.untrained:
         given += ["--shots", str(phase.shots)]
-    if phase.generator != USUAL:
+    if phase.generator != AUTOREGRESSIVE:
         settings = generator_settings(experiment, phase)
         given += ["--generator", phase.generator, *(["--generator-settings", as_json(settings)] if settings else [])]
     if phase.targets_from:

@@ -16,7 +16,7 @@ from workflow_scripts.config.experiments import Experiment
 from workflow_scripts.config.phases import Phase
 from workflow_scripts.names import undefined
 from workflow_scripts.tasks.plan import BackbonePlan, Plan
-from workflow_scripts.training.generator import USUAL
+from workflow_scripts.training.generator import AUTOREGRESSIVE
 from workflow_scripts.training.settings import Training
 
 BACKBONE = "backbone"
@@ -165,7 +165,7 @@ def adapter_problems(plan: Plan) -> Iterator[str]:
     for arm, phase in plan.phases:
         block = experiment.head if experiment.head and phase.data == "task" else "training"
         chosen = phase.training.get("adapter", getattr(experiment, block, Training()).adapter)
-        if chosen and (phase.start == "scratch" or phase.generator != USUAL):
+        if chosen and (phase.start == "scratch" or phase.generator != AUTOREGRESSIVE):
             where = f"arms.{arm}.training" if "adapter" in phase.training else f"{plan.where}.{block}"
             what = "random weights" if phase.start == "scratch" else f"generator: {phase.generator}"
             yield (
@@ -215,7 +215,7 @@ def generator_problems(plan: Plan) -> Iterator[str]:
             if phase.backbone and place:
                 yield f"{where}.backbone: belongs to the arm's first phase, of what it starts from"
             yield from _settings_problems(where, phase)
-            if entry.name == USUAL:
+            if entry.name == AUTOREGRESSIVE:
                 continue
             if entry.decoder and phase.data != "task":
                 yield f"{where}.generator: {entry.name} is for the task phase"

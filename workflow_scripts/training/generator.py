@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from workflow_scripts.models.tokenisation import Codec
     from workflow_scripts.training.method import Method
 
-USUAL = "autoregressive"
+AUTOREGRESSIVE = "autoregressive"
 """The generator of phases that name none."""
 
 

@@ -36,7 +36,7 @@ from workflow_scripts.text.words import is_blank
 from workflow_scripts.training.bitext import read_bitext
 from workflow_scripts.training.choice import chosen_for
 from workflow_scripts.training.few_shot import ask
-from workflow_scripts.training.generator import USUAL, Generator
+from workflow_scripts.training.generator import AUTOREGRESSIVE, Generator
 from workflow_scripts.training.job import TrainingJob
 from workflow_scripts.training.launching import launch
 from workflow_scripts.training.method import Method, of_plugin
@@ -145,7 +145,7 @@ def translate(
     train_target: Path,
     dev_source: Path,
     dev_target: Path,
-    generator: str = USUAL,
+    generator: str = AUTOREGRESSIVE,
     generator_settings: str = "{}",
     lexicon: Path | None = None,
     switch: str = "",
@@ -227,7 +227,7 @@ def _method_of(entry: Generator, given: str) -> Method:
     method = plugins.call_if_theirs(entry, lambda: learn(settings), {}, lambda: f"settings {settings}")
     if not isinstance(method, Method):
         raise InputError(f"generator {entry.name!r} returned {method!r}; it returns a crossgap.Method")
-    if entry.name == USUAL:
+    if entry.name == AUTOREGRESSIVE:
         return method
     about: dict[str, Any] = {"generator": entry.name} | ({entry.key: asdict(settings)} if settings else {})
     if entry.plugin:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workflow_scripts.models.sga import BLOCK, FILE, SGA
-from workflow_scripts.training.generator import USUAL, register_generator
+from workflow_scripts.training.generator import AUTOREGRESSIVE, register_generator
 
 if TYPE_CHECKING:
     from workflow_scripts.evidence.speed import Speed
@@ -77,6 +77,6 @@ def _register_at_once(name: str, *, frozen: bool, **about: Any) -> None:
     register_generator(name, frozen=frozen, longest_source=SGA.longest_source, **shared, **about)
 
 
-register_generator(USUAL, label="piece by piece")
+register_generator(AUTOREGRESSIVE, label="piece by piece")
 _register_at_once("sga", frozen=True, label="SGA", source="Wu et al. 2023")
 _register_at_once("ctc", frozen=False, label="CTC", source="Libovický and Helcl 2018", effective=as_ctc)
