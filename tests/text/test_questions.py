@@ -14,7 +14,7 @@ from workflow_scripts.text.examples import Example, read_table, write_table
 from workflow_scripts.text.labelled import Labelled, main
 from workflow_scripts.text.labelled_source import LabelledSource
 from workflow_scripts.text.questions import clean_passage, parse_lost, parse_spans, read_questions, write_spans
-from workflow_scripts.text.squad import line_finder
+from workflow_scripts.text.squad import LineFinder
 
 COLUMNS = {"document": "article", "question": "question", "answer": "answer", "start": "start", "passage": "passage"}
 PLACES = Path("tests/data/squad-places.json")
@@ -49,10 +49,10 @@ class Searched(str):
 
 def test_the_line_of_a_question_is_found_in_one_pass():
     for accent in ("é", "\\u00e9"):
-        line_of = line_finder(f'{{"id": "a"}}\n{{"id": "b{accent}"}}\n\n{{"id": "c"}}')
+        line_of = LineFinder(f'{{"id": "a"}}\n{{"id": "b{accent}"}}\n\n{{"id": "c"}}').line_of
         assert [line_of(key) for key in ("a", "bé", "", "c")] == [1, 2, 2, 4]
     numbers = Searched('{"id": "first"}\n' + "".join(f'{{"id": {number}}}\n' for number in range(100)))
-    line_of = line_finder(numbers)
+    line_of = LineFinder(numbers).line_of
     assert [line_of(key) for key in ("first", *map(str, range(100)))] == [1] * 101
     assert numbers.searches < 5  # each id would be looked for in the rest of the file
 

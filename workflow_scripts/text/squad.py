@@ -19,7 +19,7 @@ Answers are a list of objects with ``text`` and ``answer_start``, an object with
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -88,7 +88,7 @@ def entries(path: Path) -> Iterator[Entry]:
     """The questions of a JSON file in order. Raises `InputError` for a file or an article in another format."""
     # offsets count the characters of the text as it is, not in another normal form
     source = "\n".join(read_lines(path, normalise=False))
-    line_of = line_finder(source)
+    lines = LineFinder(source)
     before, number = None, -1
     for place, article in enumerate(_articles(path, source), 1):
         try:
@@ -112,7 +112,7 @@ def entries(path: Path) -> Iterator[Entry]:
         number += not alone or alone != before
         before = alone
         for passage, question in questions:
-            yield Entry(number, title, passage, question, line_of(str(question.get("id", ""))))
+            yield Entry(number, title, passage, question, lines.line_of(str(question.get("id", ""))))
 
 
 def lacking(error: Exception) -> str:
@@ -120,26 +120,26 @@ def lacking(error: Exception) -> str:
     return f"{error} is missing" if isinstance(error, KeyError) else str(error)
 
 
-def line_finder(source: str) -> Callable[[str], int]:
-    """A function that finds the line of a question's id in the JSON `source`; it is called with the ids in their order there.
+class LineFinder:
+    """Finds the lines of questions' ids in the JSON `source`, if it is asked for them in their order there.
 
     An id may be missing, such as one that is a number and no text. All ids after it get the line of the last one that was found: a search
     for each of them through the rest of a large file would take hours.
     """
-    begin, line, in_step = 0, 1, True
-    escaped = source.isascii()  # whether other letters are written by their numbers
 
-    def line_of(key: str) -> int:
-        nonlocal begin, line, in_step
-        if key and in_step:
-            place = source.find(json.dumps(key, ensure_ascii=escaped), begin)
-            in_step = place >= 0
-            if in_step:
-                line += source.count("\n", begin, place)
-                begin = place + len(key)
-        return line
+    def __init__(self, source: str):
+        self._source, self._line, self._begin, self._in_step = source, 1, 0, True
+        self._escaped = source.isascii()  # whether other letters are written by their numbers
 
-    return line_of
+    def line_of(self, key: str) -> int:
+        """The line of an id; of an empty one that of the id before."""
+        if key and self._in_step:
+            place = self._source.find(json.dumps(key, ensure_ascii=self._escaped), self._begin)
+            self._in_step = place >= 0
+            if self._in_step:
+                self._line += self._source.count("\n", self._begin, place)
+                self._begin = place + len(key)
+        return self._line
 
 
 def _articles(path: Path, source: str) -> list[Any]:
