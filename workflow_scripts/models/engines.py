@@ -9,7 +9,7 @@ import json
 import math
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from importlib import metadata
 from pathlib import Path
@@ -54,48 +54,52 @@ def generating(network: Any, codec: Codec, settings: Decoding) -> Write:
 
 @contextlib.contextmanager
 def with_ctranslate2(model: Path, codec: Codec, threads: int, settings: Decoding, seed: int) -> Iterator[Translate]:
-    """Translate by CTranslate2, from a copy that is converted when the first rows are there, and lives as long as the context.
+    """Translate by CTranslate2, from a copy that lives as long as the context (`ByCTranslate2`)."""
+    if pick_device(settings.device).type == "cuda" and (reason := why_not_on_gpu()):
+        raise InputError(reason)
+    with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
+        writer = ByCTranslate2(model, codec, Path(folder) / "model", threads, settings)
+        yield Translate(codec, longest_source(codec, network_config(model), settings), writer.write, writer.about)
+
+
+class ByCTranslate2:
+    """Writes by a copy of a model in CTranslate2's format, which is made in `folder` when the first rows are there.
 
     `generate` writes instead where the network cannot be converted, or not quite right, and behind prompts that are longer than the window
     of its attention, for which CTranslate2 is wrong. `Translate.about` counts these rows (`by_generate`).
     """
-    if pick_device(settings.device).type == "cuda" and (reason := why_not_on_gpu()):
-        raise InputError(reason)
-    config = network_config(model)
-    window, answer, about = attention_window(config) or UNLIMITED, longest_text(config, settings), {"by_generate": 0}
-    state = Converted()
-    with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
 
-        def write(rows: list[list[int]], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
-            longest = max((row for row in rows if len(row) <= window), key=len, default=[])
-            if longest and (state.opened is None or len(longest) > 2 * state.opened.checked):
-                state.opened = None  # there is room for one
-                state.opened = open_converted(model, codec, Path(folder) / "model", threads, settings, answer, longest)
-            reach = reach_of(state.opened, window, answer)
-            near, far = split_by_length(rows, reach)
-            if far and not state.by_generate:
-                if reach:
-                    said = f"{len(far):,} of {len(rows):,} prompts have more than the {reach:,} pieces for which CTranslate2 is right"
-                    print(f"note: {model}: {said}; generate decodes them", flush=True)
-                state.by_generate = generating(load_to_decode(model, codec, settings), codec, settings)
-            about["by_generate"] = len(far)
-            found: dict[int, list[Hypothesis]] = {}
-            for places, decode in ((near, state.opened.write if state.opened else None), (far, state.by_generate)):
-                if places and decode:
-                    found |= zip(places, decode([rows[place] for place in places], languages, n_best), strict=True)
-            return [found[place] for place in range(len(rows))]
+    def __init__(self, model: Path, codec: Codec, folder: Path, threads: int, settings: Decoding):
+        config = network_config(model)
+        self.model, self.codec, self.folder, self.threads, self.settings = model, codec, folder, threads, settings
+        self.window, self.longest_answer = attention_window(config) or UNLIMITED, longest_text(config, settings)
+        self.copy: Opened | None = None
+        self.generate: Write | None = None
+        self.about = {"by_generate": 0}
 
-        yield Translate(codec, longest_source(codec, config, settings), write, about)
+    def write(self, rows: list[list[int]], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
+        """The best hypotheses of each row, as `Write` has it."""
+        self._open_for(rows)
+        reach = reach_of(self.copy, self.window, self.longest_answer)
+        near, far = split_by_length(rows, reach)
+        self.about["by_generate"] = len(far)
+        if far and not self.generate:
+            if reach:
+                said = f"{len(far):,} of {len(rows):,} prompts have more than the {reach:,} pieces for which CTranslate2 is right"
+                print(f"note: {self.model}: {said}; generate decodes them", flush=True)
+            self.generate = generating(load_to_decode(self.model, self.codec, self.settings), self.codec, self.settings)
+        found: dict[int, list[Hypothesis]] = {}
+        for places, write in ((near, self.copy.write if self.copy else None), (far, self.generate)):
+            if places and write:
+                found |= zip(places, write([rows[place] for place in places], languages, n_best), strict=True)
+        return [found[place] for place in range(len(rows))]
 
-
-@dataclass
-class Converted:
-    """What is loaded to decode by CTranslate2, each when the first rows need it."""
-
-    opened: Opened | None = None
-    """The converted model."""
-    by_generate: Write | None = None
-    """For rows for which it is not right."""
+    def _open_for(self, rows: list[list[int]]) -> None:
+        """Make the copy, or make it anew where a row is much longer than the longest with which it was compared."""
+        longest = max((row for row in rows if len(row) <= self.window), key=len, default=[])
+        if longest and (self.copy is None or len(longest) > 2 * self.copy.checked):
+            self.copy = None  # there is room for one
+            self.copy = open_converted(self.model, self.codec, self.folder, self.threads, self.settings, self.longest_answer, longest)
 
 
 def reach_of(opened: Opened | None, window: int, answer: int) -> int:
