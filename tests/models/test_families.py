@@ -1,4 +1,4 @@
-"""The table of families, and how a model's family is found."""
+"""The entries of families, and how a model's family is found."""
 
 import json
 import subprocess

@@ -51,7 +51,7 @@ class Half:
 
     @property
     def form(self) -> Family:
-        """What the table says of the family."""
+        """The entry of its family."""
         return self.codec.form
 
     @property

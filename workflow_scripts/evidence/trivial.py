@@ -15,7 +15,7 @@ from workflow_scripts.text.targets import without_marks
 from workflow_scripts.text.words import BREAK, sentences
 
 Kind = Literal["copy", "first_sentence"]
-"""What stands in for a hypothesis; the table of tasks says which (`Task.trivial`)."""
+"""What stands in for a hypothesis; the entry of a task says which (`Task.trivial`)."""
 
 TRIVIAL = "trivial/seed0"
 """The folder, under an experiment's, of the trivial baseline; seeds of runs begin with 1, so it is no arm's."""

@@ -50,7 +50,7 @@ def load_network(
     from_scratch: bool = False,
     **settings: Any,
 ) -> PreTrainedModel:
-    """The model in `folder` (or a hub id) in float32, with the head for a task, one of those in the table of families.
+    """The model in `folder` (or a hub id) in float32, with the head for a task, one of those of its family.
 
     Weights that the model lacks are drawn at random from `seed`: those of a head, where it may be a `new_head`, or with `from_scratch` all
     weights. `labels` are those of a head that classifies or tags; without them, the model keeps its own head. A model that writes text has

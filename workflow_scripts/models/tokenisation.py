@@ -183,7 +183,7 @@ class Codec:
 
     @functools.cached_property
     def row(self) -> tuple[str, ...]:
-        """What the encoder reads of a text, as in the table of families; where its family says nothing, as the tokenizer has it."""
+        """What the encoder reads of a text, as its family says; of one that says nothing, as the tokenizer has it."""
         return special_tokens_around(self.tokenizer) if self.form.by_structure else self.form.row
 
     @functools.cached_property

@@ -112,7 +112,7 @@ class Task(registry.Entry, Generic[P]):
     parts: Parts
     """The parts of an experiment's section in the report."""
     head: str = ""
-    """The head in the table of families that is finetuned for it (`head_task.HeadTask`); none by default."""
+    """The head (`Family.heads`) that is finetuned for it (`head_task.HeadTask`); none by default."""
     named: str = ""
     """Of a task with a head: what the settings of finetuning call the labels; empty where the text has no list of them."""
     any_number: bool = False

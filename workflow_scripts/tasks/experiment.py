@@ -54,7 +54,7 @@ class Trained(NamedTuple):
     computes_again: bool = False
     """Whether a layer keeps what goes into it alone."""
     head: str = ""
-    """The head in the table of families that is finetuned; empty where the model writes or guesses text."""
+    """The head (`Family.heads`) that is finetuned; empty where the model writes or guesses text."""
     head_settings: Any = None
     """Settings of the head."""
     labels: int = 0

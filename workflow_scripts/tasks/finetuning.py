@@ -67,7 +67,7 @@ class Prepared(NamedTuple):
     score: str
     """What the score is called."""
     head: str
-    """The head in the table of families that the network has."""
+    """The head (`Family.heads`) that the network has."""
     loss: Callable[..., Any] = summed_loss
     """The loss of an update, of the head's output and the labels."""
     switched: dict[str, float] | None = None

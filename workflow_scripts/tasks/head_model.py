@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def head_of(form: Family, head: str, settings: Any) -> tuple[str, dict[str, Any]]:
-    """The head in the table of families that a task's `head` is by its settings, and what these change in the model's configuration."""
+    """Which of the heads of a family (`form`) a task's `head` is by its settings, and what these change in the model's configuration."""
     encoder_alone = getattr(settings, "parts", "both") == "encoder"
     if head != "classification":
         return head, {"token_head": "encoder", "decoder_layers": 0} if encoder_alone else {}

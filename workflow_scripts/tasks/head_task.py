@@ -72,7 +72,7 @@ class HeadTask(Task[Plan]):
     unit: str = "text"
     """What has a label in its text: a text, word, question or query."""
     head: str = "classification"
-    """Its head in the table of families: `classification`, which may read the encoder alone, `labelling` or `answering`."""
+    """Its head, as families name it: `classification`, which may read the encoder alone, `labelling` or `answering`."""
     cut: bool = False
     """Whether an example that is too long becomes several rows."""
     reader: Callable[[Path, Any, str], Reader] = lambda folder, settings, language: Reader(

@@ -82,7 +82,7 @@ def adapter_plugin(chosen: Mapping[str, Any]) -> dict[str, str]:
 
 
 TASK_TYPES = {"classification": "SEQ_CLS", "labelling": "TOKEN_CLS", "answering": "QUESTION_ANS"}
-"""A head in the table of families → what peft calls its task."""
+"""A head, as families name it → what peft calls its task."""
 
 
 def sides(network: Any, form: Any) -> list[str]:
@@ -104,7 +104,7 @@ class Adapted(NamedTuple):
     merge: Callable[[], None] | None = None
     """Merges weights that the adapter has added itself."""
     head: str = ""
-    """The head in the table of families that is trained with it; empty of a network that writes or guesses text."""
+    """The head (`Family.heads`) that is trained with it; empty of a network that writes or guesses text."""
 
     @property
     def trained(self) -> int:
