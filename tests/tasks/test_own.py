@@ -10,7 +10,7 @@ import torch
 from workflow_scripts import plugins, registry
 from workflow_scripts.evidence.average import Significance
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.tasks import head
+from workflow_scripts.tasks import head, own
 from workflow_scripts.tasks.head_task import About
 from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.files import read_lines
@@ -81,3 +81,10 @@ def test_the_loss_is_that_of_the_grades_themselves(similarity, tmp_path, labels)
     (tmp_path / "x.tsv").write_text("3.27\ta\tb\nhigh\tc\td\n")
     with pytest.raises(InputError, match=r"x\.tsv, line 2: the label 'high' is no(ne of '0'| number; correct it or delete)"):
         similarity.read(tmp_path / "x.tsv", labels)
+
+
+def test_a_task_has_a_score():
+    said = dict.fromkeys(("label", "learns", "outputs", "trivially"), "something")
+    functions = {"loss": lambda outputs: 0, "answer": lambda outputs: [], "counts": lambda truth: [], "trivial": lambda truth: []}
+    with pytest.raises(InputError, match=r"task 'unscored': `scores` is empty; name a score"):
+        own.task("unscored", **said, **functions, scores={})

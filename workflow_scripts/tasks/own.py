@@ -124,78 +124,15 @@ def task(
     """
     if not name.replace("-", "_").isidentifier():
         raise InputError(f"task {name!r}: names are letters, digits, - and _ only, and begin with a letter")
+    if not scores:
+        raise InputError(f"task {name!r}: `scores` is empty; name a score, and the function of the sums of the counts that makes it")
     functions = {"loss": loss, "answer": answer, "counts": counts, "trivial": trivial}
     asked = {each: plugins.asked(f"task {name!r}: `{each}`", "it", function, PARAMETERS[each]) for each, function in functions.items()}
-    metric, *others = scores
-    called = called or {}
     head = _settings(name, settings)
-
-    def call(each: str, given: dict[str, Any], made: Callable[[Any], Any] = lambda returned: returned) -> Any:
-        """What is `made` of what a function returns."""
-        values = {parameter: given[parameter] for parameter in asked[each]}
-        about = functools.partial("it asks for {}".format, ", ".join(values))
-        return plugins.call(f"task {name!r}: `{each}`", lambda: made(functions[each](**values)), {}, about)
-
     safe_scores = {each: checked_score(f"task {name!r}: `{each}`", score) for each, score in scores.items()}
-
-    def losses(logits: Any, numbers: Any, about: About) -> Any:
-        given = {"outputs": logits, "numbers": numbers, "labels": about.numbered, "settings": about.settings}
-        return call("loss", given | ({"truth": right(about.numbered, numbers, logits)} if "truth" in asked["loss"] else {}))
-
-    def right(labels: list[str], numbers: Any, logits: Any) -> Any:
-        values = [kind(label) for label in labels]
-        return logits.new_tensor(values)[numbers] if kind is float else [values[number] for number in numbers.tolist()]
-
-    def answered(part: Part, logits: Any, about: About) -> Answered:
-        answers = call("answer", {"outputs": logits, "labels": about.labels, "settings": about.settings}, list)
-        if len(answers) != len(part.examples):
-            raise InputError(f"task {name!r}: `answer` returned {len(answers)} answers to {len(part.examples)} {row}")
-        numbers = torch.tensor([number for _, (number,) in part.rows])
-        return Answered(answers, lambda: float(losses(logits, numbers, about).mean()))
-
-    def counted(examples: list[Example], given: list[Any], code: str, about: About) -> np.ndarray:
-        truth = [kind(example.label) for example in examples]
-        read = [kind(str(each)) for each in given]
-        values = {"truth": truth, "given": read, "language": code, "settings": about.settings}
-        found = call("counts", values, lambda rows: np.asarray(rows, dtype=float))
-        if found.ndim != 2 or len(found) != len(examples):
-            raise InputError(
-                f"task {name!r}: `counts` returned {found.shape}; it returns a row of counts for each of {len(examples)} {row}"
-            )
-        return found
-
-    def scored(examples: list[Example], given: list[Any], code: str, about: About) -> dict[str, Any]:
-        texts = {"texts": [example.text for example in examples], "pairs": [example.pair for example in examples], "language": code}
-        truth, learnt = ([kind(example.label) for example in some] for some in (examples, about.learnt))
-        simple = counted(examples, call("trivial", {**texts, "truth": truth, "learnt": learnt}, list), code, about).sum(axis=0)
-        return {"examples": len(examples), **scores_beside(counted(examples, given, code, about), simple, safe_scores, metric, "trivial")}
-
-    def measure(settings: Any, text: Any) -> Measure:
-        return Measure(
-            metric=metric,
-            note=", times 100",
-            others=tuple(others),
-            interval=f"the 95 % interval (bootstrap over {row})",
-            trivial="trivial baseline",
-            trivially=trivially,
-            signature=trivially,
-            guess=f"the trivial baseline ({trivially})",
-            loss="loss per example",
-        )
-
-    def problems(plan: Plan) -> Iterator[str]:
-        for each in plan.text.labels if plan.text else ():
-            try:
-                kind(each)
-            except ValueError:
-                yield f"labelled.{plan.corpus}.labels: task {name} needs labels that are numbers, got {each!r}"
-
-    def load(folder: Path, labels: list[str] | None, settings: Any, seed: int, from_scratch: bool) -> Any:
-        given = [f"output {number}" for number in range(width)] if width and labels is not None else labels
-        return load_text_head(folder, given, settings, seed, from_scratch)
-
+    own = OwnFunctions(name, functions, asked, safe_scores, kind, width, row, trivially)
     for each in [each for each in scores if each not in registry.entries("label_metric")]:
-        register_label_metric(each, label=called.get(each, each))
+        register_label_metric(each, label=(called or {}).get(each, each))
     head_task(
         name,
         head,
@@ -204,20 +141,113 @@ def task(
         about=f"{label[:1].upper()}{label[1:]}: finetuned in one language, tested in others.",
         answers="scores",
         unit=unit,
-        more_problems=problems,
+        more_problems=own.problems,
         any_number=kind is float and bool(width),
         baseline_learns="learnt" in asked["trivial"],
-        network=network or load,
-        predictions=of_whole_texts(answered),
-        counts=counted,
+        network=network or own.load,
+        predictions=of_whole_texts(own.answered),
+        counts=own.counted,
         scores=safe_scores,
-        score=scored,
-        leading=lambda settings, labels: metric,
-        loss=lambda about: summed_over_rows(lambda logits, numbers: losses(logits, numbers, about)),
+        score=own.scored,
+        leading=lambda settings, labels: own.metric,
+        loss=lambda about: summed_over_rows(lambda logits, numbers: own.losses(logits, numbers, about)),
         words={"learns": learns, "inputs": inputs, "outputs": outputs, "row": row},
-        measure=measure,
+        measure=lambda settings, text: own.measure(),
         compared=lambda example, given: (kind(example.label), kind(str(given))),
     )
+
+
+@dataclass(frozen=True, eq=False)
+class OwnFunctions:
+    """The functions of a plugin's task in the form in which `HeadTask` calls its own. Where one fails, an `InputError` says how."""
+
+    name: str
+    functions: Mapping[str, Callable[..., Any]]
+    """`loss`, `answer`, `counts` and `trivial`, as the plugin has them."""
+    asked: Mapping[str, tuple[str, ...]]
+    """The parameters of each."""
+    scores: Mapping[str, Score]
+    kind: Callable[[str], Any]
+    width: int | None
+    row: str
+    trivially: str
+
+    @property
+    def metric(self) -> str:
+        """The score that stands for the others."""
+        return next(iter(self.scores))
+
+    def call(self, function: str, given: dict[str, Any], made: Callable[[Any], Any] = lambda returned: returned) -> Any:
+        """What is `made` of what a function returns, which gets what it asks for of what is `given`."""
+        values = {parameter: given[parameter] for parameter in self.asked[function]}
+        about = functools.partial("it asks for {}".format, ", ".join(values))
+        return plugins.call(f"task {self.name!r}: `{function}`", lambda: made(self.functions[function](**values)), {}, about)
+
+    def losses(self, logits: Any, numbers: Any, about: About) -> Any:
+        """The loss of each example, of what the head gives (examples × labels) and the numbers of the right labels."""
+        given = {"outputs": logits, "numbers": numbers, "labels": about.numbered, "settings": about.settings}
+        if "truth" in self.asked["loss"]:
+            values = [self.kind(label) for label in about.numbered]
+            # of numbers a tensor
+            right = logits.new_tensor(values)[numbers] if self.kind is float else [values[number] for number in numbers.tolist()]
+            given["truth"] = right
+        return self.call("loss", given)
+
+    def answered(self, part: Part, logits: Any, about: About) -> Answered:
+        """`HeadTask.predictions`, of a part and what the head gives."""
+        answers = self.call("answer", {"outputs": logits, "labels": about.labels, "settings": about.settings}, list)
+        if len(answers) != len(part.examples):
+            raise InputError(f"task {self.name!r}: `answer` returned {len(answers)} answers to {len(part.examples)} {self.row}")
+        numbers = torch.tensor([number for _, (number,) in part.rows])
+        return Answered(answers, lambda: float(self.losses(logits, numbers, about).mean()))
+
+    def counted(self, examples: list[Example], given: list[Any], code: str, about: About) -> np.ndarray:
+        """`HeadTask.counts`."""
+        truth = [self.kind(example.label) for example in examples]
+        read = [self.kind(str(each)) for each in given]
+        values = {"truth": truth, "given": read, "language": code, "settings": about.settings}
+        found = self.call("counts", values, lambda rows: np.asarray(rows, dtype=float))
+        if found.ndim != 2 or len(found) != len(examples):
+            raise InputError(
+                f"task {self.name!r}: `counts` returned {found.shape}; it returns a row of counts for each of {len(examples)} {self.row}"
+            )
+        return found
+
+    def scored(self, examples: list[Example], given: list[Any], code: str, about: About) -> dict[str, Any]:
+        """`HeadTask.score`: the scores, beside those of the trivial baseline."""
+        texts = {"texts": [example.text for example in examples], "pairs": [example.pair for example in examples], "language": code}
+        truth, learnt = ([self.kind(example.label) for example in some] for some in (examples, about.learnt))
+        simple = self.call("trivial", {**texts, "truth": truth, "learnt": learnt}, list)
+        chance = self.counted(examples, simple, code, about).sum(axis=0)
+        beside = scores_beside(self.counted(examples, given, code, about), chance, self.scores, self.metric, "trivial")
+        return {"examples": len(examples), **beside}
+
+    def measure(self) -> Measure:
+        """What its scores are called in the report."""
+        return Measure(
+            metric=self.metric,
+            note=", times 100",
+            others=tuple(self.scores)[1:],
+            interval=f"the 95 % interval (bootstrap over {self.row})",
+            trivial="trivial baseline",
+            trivially=self.trivially,
+            signature=self.trivially,
+            guess=f"the trivial baseline ({self.trivially})",
+            loss="loss per example",
+        )
+
+    def problems(self, plan: Plan) -> Iterator[str]:
+        """Labels of the text that are none of the task's `kind`."""
+        for each in plan.text.labels if plan.text else ():
+            try:
+                self.kind(each)
+            except ValueError:
+                yield f"labelled.{plan.corpus}.labels: task {self.name} needs labels that are numbers, got {each!r}"
+
+    def load(self, folder: Path, labels: list[str] | None, settings: Any, seed: int, from_scratch: bool) -> Any:
+        """`HeadTask.network`, for tasks that bring none: the head for whole texts, of the task's `width`."""
+        given = [f"output {number}" for number in range(self.width)] if self.width and labels is not None else labels
+        return load_text_head(folder, given, settings, seed, from_scratch)
 
 
 def _settings(name: str, own: type | None) -> type[OwnHead]:
