@@ -57,26 +57,31 @@ def explain(problem: ErrorDetails, config: type) -> str:
     if problem["type"] == "dict_type":
         empty = "; for none of them write {}" if problem["input"] is None else ""
         return f"{where}: wants a block of names and what they stand for, got {_as_yaml(problem['input'])}{empty}"
-    near = _default(problem["input"])
-    if problem["type"] == "list_type" and isinstance(problem["input"], str | int | float):
-        near = f"; write [{problem['input']}]" + (", or [1, 2, 3] for three seeds" if "seeds" in problem["loc"] else "")
-    elif problem["type"] == "list_type" and isinstance(problem["input"], dict):
-        near = "; put it into a list, also if it is alone: [{…}], or a - before it"
-    elif problem["type"] == "string_type" and isinstance(problem["input"], bool):
-        written, word = ("yes, on and true", "yes") if problem["input"] else ("no, off and false", "no")
-        near = f'; YAML takes {written} for a truth value: put the word in quotes, as in "{word}"'
-    elif problem["type"] == "string_type" and isinstance(problem["input"], int | float | datetime.date):
-        what = "date" if isinstance(problem["input"], datetime.date) else "number"
-        near = f'; YAML takes it for a {what}: write "{problem["input"]}" in quotes'
-    elif problem["type"] == "int_parsing" and (whole := _whole_number(problem["input"])) is not None:
-        near = f"; write it out: {whole}"
-    elif problem["type"] == "invalid_key" and isinstance(problem["input"], int):
-        near = "; a comma ends a value in { }: write decimals with a point"
-    if problem["type"] == "literal_error" and isinstance(problem["input"], str):
-        found = _nearest(problem["input"], re.findall(r"'([^']+)'", problem["ctx"]["expected"]))
-        near = f"; {SWITCHED_ON[problem['input'].lower()]}" if problem["input"].lower() in SWITCHED_ON else near
-        near = f"; did you mean {found!r}?" if found else near
-    return f"{where}: {problem['msg'][0].lower()}{problem['msg'][1:]}, got {_as_yaml(problem['input'])}{near}"
+    return f"{where}: {problem['msg'][0].lower()}{problem['msg'][1:]}, got {_as_yaml(problem['input'])}{_way_out(problem)}"
+
+
+def _way_out(problem: ErrorDetails) -> str:
+    """What to write in the place of a value of another type, or one that is none of the names; empty where that is not known."""
+    kind, given = problem["type"], problem["input"]
+    if kind == "list_type" and isinstance(given, str | int | float):
+        return f"; write [{given}]" + (", or [1, 2, 3] for three seeds" if "seeds" in problem["loc"] else "")
+    if kind == "list_type" and isinstance(given, dict):
+        return "; put it into a list, also if it is alone: [{…}], or a - before it"
+    if kind == "string_type" and isinstance(given, bool):
+        written, word = ("yes, on and true", "yes") if given else ("no, off and false", "no")
+        return f'; YAML takes {written} for a truth value: put the word in quotes, as in "{word}"'
+    if kind == "string_type" and isinstance(given, int | float | datetime.date):
+        what = "date" if isinstance(given, datetime.date) else "number"
+        return f'; YAML takes it for a {what}: write "{given}" in quotes'
+    if kind == "int_parsing" and (whole := _whole_number(given)) is not None:
+        return f"; write it out: {whole}"
+    if kind == "invalid_key" and isinstance(given, int):
+        return "; a comma ends a value in { }: write decimals with a point"
+    if kind == "literal_error" and isinstance(given, str):
+        if found := _nearest(given, re.findall(r"'([^']+)'", problem["ctx"]["expected"])):
+            return f"; did you mean {found!r}?"
+        return f"; {SWITCHED_ON[given.lower()]}" if given.lower() in SWITCHED_ON else ""
+    return _default(given)
 
 
 def _default(value: object) -> str:
