@@ -172,38 +172,16 @@ def head_task(
         asked: See `Task`.
     """
     key = name.replace("-", "_")
-    called = "".join(word.capitalize() for word in key.split("_"))
 
     def problems(plan: Plan) -> Iterator[str]:
         yield from crosslingual.problems(plan, unit)
         yield from _metric_problems(plan)
         yield from more_problems(plan)
 
-    fields: list[Any] = [(named, list[str])] if named else []
-    fields += [(key, settings, field(default_factory=settings))]
-    fields += [("shots", int | None, field(default=None)), ("verbaliser", Verbaliser | None, field(default=None))] if asked else []
-    task: Any = Annotated[Literal[name], Field(description="Task of the experiment.")]
-    tests: Any = Annotated[Significance, Field(description="Tests of significance.")]
-    head: Any = Annotated[settings, Field(description="Settings of finetuning. The number of epochs stands in the arms.")]
-    words: Any = Annotated[Verbaliser, Field(description="How a decoder is asked for labels in arms without training.")]
-    experiment = make_dataclass(
-        f"{called}Experiment",
-        [
-            ("task", task),
-            (key, head, field(default_factory=settings)),
-            ("scores", tests, field(default_factory=Significance)),
-            *([("verbaliser", words, field(default_factory=Verbaliser))] if asked else []),
-        ],
-        bases=(crosslingual.Finetuned,),
-        namespace={"head": key, "__doc__": about},
-        kw_only=True,
-    )
-    # which Python 3.12 and newer take from here, whatever the namespace says
-    experiment.__module__ = settings.__module__
     entry = HeadTask(
         name=name,
-        settings=experiment,
-        finetune_settings=make_dataclass(f"{called}FinetuneSettings", fields, bases=(FinetuneSettings,), kw_only=True),
+        settings=_experiment(name, key, settings, about, asked),
+        finetune_settings=_finetune_settings(key, settings, named, asked),
         key=key,
         finetuning=settings,
         named=named,
@@ -227,6 +205,42 @@ def head_task(
     )
     register_task(entry)
     return entry
+
+
+def _experiment(name: str, key: str, settings: type[HeadSettings], about: str, asked: bool) -> type:
+    """The class of the settings of an experiment of a task."""
+    task: Any = Annotated[Literal[name], Field(description="Task of the experiment.")]
+    tests: Any = Annotated[Significance, Field(description="Tests of significance.")]
+    head: Any = Annotated[settings, Field(description="Settings of finetuning. The number of epochs stands in the arms.")]
+    words: Any = Annotated[Verbaliser, Field(description="How a decoder is asked for labels in arms without training.")]
+    made = make_dataclass(
+        f"{_in_capitals(key)}Experiment",
+        [
+            ("task", task),
+            (key, head, field(default_factory=settings)),
+            ("scores", tests, field(default_factory=Significance)),
+            *([("verbaliser", words, field(default_factory=Verbaliser))] if asked else []),
+        ],
+        bases=(crosslingual.Finetuned,),
+        namespace={"head": key, "__doc__": about},
+        kw_only=True,
+    )
+    # which Python 3.12 and newer take from here, whatever the namespace says
+    made.__module__ = settings.__module__
+    return made
+
+
+def _finetune_settings(key: str, settings: type[HeadSettings], named: str, asked: bool) -> type[FinetuneSettings]:
+    """The class of the settings of one call of a task's `finetune`."""
+    fields: list[Any] = [(named, list[str])] if named else []
+    fields += [(key, settings, field(default_factory=settings))]
+    fields += [("shots", int | None, field(default=None)), ("verbaliser", Verbaliser | None, field(default=None))] if asked else []
+    return make_dataclass(f"{_in_capitals(key)}FinetuneSettings", fields, bases=(FinetuneSettings,), kw_only=True)
+
+
+def _in_capitals(key: str) -> str:
+    """A key as the names of classes have it: `text_pairs` is `TextPairs`."""
+    return "".join(word.capitalize() for word in key.split("_"))
 
 
 def _metric_problems(plan: Plan) -> Iterator[str]:
