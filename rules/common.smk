@@ -106,6 +106,14 @@ def of(ask, *more):
     return answer
 
 
+def unrecorded(ask):
+    """What `ask` answers for a job, as a parameter that a rule did not always have.
+
+    Snakemake records parameters of the wildcards alone, and would make anew all that was made before it recorded this one.
+    """
+    return lambda wildcards, input: of(ask)(wildcards)
+
+
 def settings_of(key):
     """The block that the wildcards' experiment has under `key`, as JSON."""
     return lambda wildcards: as_json(getattr(CONFIG.experiments[wildcards.experiment], key))

@@ -31,13 +31,12 @@ rule head_finetune:
         runtime=0,  # minutes; no limit unless the profile's set-resources name one
         attempt=lambda wildcards, attempt: attempt,
     params:
-        # Snakemake records what is asked of the wildcards alone, and would train anew all that was trained before this was recorded.
-        task=lambda w, input: PLANS.experiments[w.experiment].task.name,
+        task=unrecorded(attrgetter("plan.task.name")),
         from_scratch=of(arms.from_scratch, "finetune"),
         choice=lambda w, input: flags(input, "choice"),
         keep_diverged=of(arms.keep_diverged),
         lexicons=lambda w, input: flags(input, "lexicons"),
-        into=lambda w, input: ["--into", *bridges.switched_into(job_of(w))] if input.get("lexicons") else [],
+        into=lambda w, input: ["--into", *of(bridges.switched_into)(w)] if input.get("lexicons") else [],
         checkpoints="results/runs/{experiment}/{arm}/seed{seed}/finetune/checkpoints",
         settings=of(arms.finetuning_settings),
     shell:
@@ -76,10 +75,10 @@ rule head_prediction:
     resources:
         gpu=GPU,
     params:
-        task=lambda w, input: PLANS.experiments[w.experiment].task.name,
+        task=unrecorded(attrgetter("plan.task.name")),
         testsets=of(arms.testsets),
         languages=of(arms.tested_languages),
-        labels=lambda w, input: arms.label_flags(job_of(w)),
+        labels=unrecorded(arms.label_flags),
         choice=lambda w, input: flags(input, "choice"),
         train=lambda w, input: flags(input, "train"),
         settings=of(arms.head_block),
@@ -111,12 +110,12 @@ rule head_significance:
     conda:
         "../envs/crossgap.yaml"
     params:
-        task=lambda w, input: PLANS.experiments[w.experiment].task.name,
+        task=unrecorded(attrgetter("plan.task.name")),
         names=of(attrgetter("plan.arms")),
         testsets=of(arms.testsets),
         languages=of(arms.tested_languages),
         seeds=of(attrgetter("plan.seeds")),
-        labels=lambda w, input: arms.label_flags(job_of(w)),
+        labels=unrecorded(arms.label_flags),
         head=of(arms.head_block),
         settings=settings_of("scores"),
     shell:
