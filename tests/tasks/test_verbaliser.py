@@ -37,7 +37,12 @@ def asked(model, out, told=None, **changes):
     """An arm that asks the model, and its answers to four texts in English and in German."""
     (out / "table.tsv").write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
     settings = CLASSIFICATION.finetune_settings(
-        language="en", labels=LABELS, epochs=1, classification=Classification(max_length=40), shots=changes.pop("shots", 0), verbaliser=told
+        language="en",
+        labels=LABELS,
+        epochs=1,
+        classification=Classification(max_length=changes.pop("max_length", 40)),
+        shots=changes.pop("shots", 0),
+        verbaliser=told,
     )
     job = TrainingJob(model, *(out / name for name in ("model", "curve.tsv", "training.json", "checkpoints")), **changes)
     finetune(CLASSIFICATION, job, train=(out / "table.tsv",), dev=(out / "table.tsv",), settings=settings)
@@ -105,6 +110,16 @@ def test_long_texts_are_cut_and_their_template_is_not(model):
     long = [Example("Calc", "The sum of the cells. " * times, "") for times in (40, 80)]
     found = scored(network, codec, Asked(LABELS, Verbaliser(), [], 12), long, "en")
     assert torch.allclose(found[0], found[1])
+
+
+def test_examples_are_cut_like_texts_and_a_prompt_that_the_model_cannot_read_is_refused(tmp_path):
+    gpt2 = small_decoder(tmp_path, "gpt2", max_position_embeddings=48)
+    (tmp_path / "cut").mkdir()
+    asked(gpt2, tmp_path / "cut", shots=1, max_length=3)
+    codec, ((prompt, _),) = load_codec(gpt2), asked_in(tmp_path / "cut/model").shots
+    assert len(codec.pieces([prompt.removesuffix("\nLabel:")])[0]) <= 3
+    with pytest.raises(InputError, match=r"with 4 examples and the words of a label has .* and the model reads 48 at most; show fewer"):
+        asked(gpt2, tmp_path, shots=4)
 
 
 def test_ties_are_counted():

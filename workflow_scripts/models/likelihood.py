@@ -1,7 +1,8 @@
 """likelihood: how likely a decoder finds each of some answers behind a prompt.
 
 A prompt is read once, whatever number of answers there is: what the layers keep of it (keys and values) serves them all. Rows of prompts
-are filled up before their beginning, as where text is written.
+are filled up before their beginning, as where text is written. Layers that keep something else (Qwen 3.5's, Mamba's) read each prompt with
+each answer.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ def log_probabilities(
     for row, answer in zip(labels, answers, strict=True):
         row[: len(answer)] = torch.tensor([*answer])
     labels, number = labels.to(network.device), max(1, AT_ONCE // len(answers))
+    if prompts and not _keeps_keys(network):
+        each = (torch.tensor([*prompt], device=network.device) for prompt in prompts)
+        return torch.stack([_scored_whole(network, labels, prompt, tokens).cpu() for prompt in each])
     for chosen, batch in padded_batches(prompts, tokens, codec, network.device):
         for start in range(0, len(chosen), number):
             part = {name: tensor[start : start + number] for name, tensor in batch.items()}
@@ -61,6 +65,24 @@ def _scored(network: Any, labels: torch.Tensor, input_ids: torch.Tensor, attenti
         logits = torch.cat([logits, more], dim=1)
     each = logits.gather(2, pieces.clamp(min=0)[..., None])[..., 0].masked_fill(pieces < 0, 0.0)
     return each.sum(dim=1).view(prompts, answers)
+
+
+def _keeps_keys(network: Any) -> bool:
+    """Whether all layers of a network keep keys and values of what they have read, so that several answers can stand behind one prompt."""
+    kept = network(input_ids=torch.zeros(1, 1, dtype=torch.long, device=network.device), use_cache=True).get("past_key_values")
+    return all(hasattr(layer, "batch_repeat_interleave") for layer in getattr(kept, "layers", [None]))
+
+
+def _scored_whole(network: Any, labels: torch.Tensor, prompt: torch.Tensor, tokens: int) -> torch.Tensor:
+    """The scores of the answers behind one prompt, as `_scored`, of rows that have both. What fills up a row stands behind its answer."""
+    kept = labels.shape[1] + 1
+    last = {"logits_to_keep": kept} if network._supports_logits_to_keep() else {}
+    found = []
+    for some in labels.split(max(1, min(AT_ONCE, tokens // (len(prompt) + kept)))):
+        rows = torch.cat([prompt.expand(len(some), -1), some.clamp(min=0)], dim=1)
+        logits = network(input_ids=rows, use_cache=False, **last).logits[:, -kept:-1].float().log_softmax(dim=-1)
+        found.append(logits.gather(2, some.clamp(min=0)[..., None])[..., 0].masked_fill(some < 0, 0.0).sum(dim=1))
+    return torch.cat(found)
 
 
 def _positions(network: Any, places: torch.Tensor) -> dict[str, torch.Tensor]:

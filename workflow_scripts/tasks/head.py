@@ -283,7 +283,7 @@ def in_words(model: Path, asked: Asked, parts: list[Part], settings: Any) -> lis
         likelihoods = scored(network, codec, asked, part.examples, part.language, settings.precision)
         truth = torch.tensor([asked.labels.index(example.label) for example in part.examples])
         answers = [asked.labels[number] for number in likelihoods.argmax(dim=1).tolist()]
-        cut = sum(any(shortened(codec, text, asked) != text for text in example.texts) for example in part.examples)
+        cut = sum(shortened(codec, example, asked.max_length) != example for example in part.examples)
         notes = {"ties": ties(likelihoods), "normalised": asked.verbaliser.normalised, "cut_examples": cut}
         return Answered(answers, lambda: float(torch.nn.functional.cross_entropy(likelihoods, truth)), likelihoods, notes=notes)
 

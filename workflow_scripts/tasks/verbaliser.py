@@ -25,6 +25,7 @@ from workflow_scripts.errors import InputError
 from workflow_scripts.models.batches import tokens_at_once
 from workflow_scripts.models.likelihood import log_probabilities
 from workflow_scripts.models.networks import load_network
+from workflow_scripts.models.recognition import longest_row
 from workflow_scripts.models.templates import Templates, in_both_forms, places_in
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.stage import is_first_process
@@ -135,9 +136,10 @@ def ask(
     verbaliser, code = settings.verbaliser or Verbaliser(), settings.language
     words = dict(zip(labels, words_of(labels, verbaliser), strict=True))
     chosen = np.random.default_rng(job.seed).permutation(len(examples))[: settings.shots].tolist()
-    shots = [(prompt_of(examples[at], code, verbaliser), words[examples[at].label]) for at in chosen]
-    asked = Asked(labels, verbaliser, shots, head.max_length)
     codec, network = opened(job.start, head)
+    short = [shortened(codec, examples[at], head.max_length) for at in chosen]
+    shots = [(prompt_of(example, code, verbaliser), words[example.label]) for example in short]
+    asked = Asked(labels, verbaliser, shots, head.max_length)
     begun = time.perf_counter()
     likelihoods = [scored(network, codec, asked, table, code, head.precision) for table, code in dev]
     truths = [torch.tensor([labels.index(example.label) for example in table]) for table, _ in dev]
@@ -186,17 +188,24 @@ def prompt_of(example: Example, code: str, verbaliser: Verbaliser) -> str:
 
 
 def scored(network: Any, codec: Codec, asked: Asked, examples: Sequence[Example], code: str, precision: str = "float32") -> torch.Tensor:
-    """How likely the words of each label are behind each example (examples × labels), normalised as `asked` says."""
+    """How likely the words of each label are behind each example (examples × labels), normalised as `asked` says.
+
+    Raises `InputError` where a prompt with the words has more pieces than the model reads.
+    """
     words = words_of(asked.labels, asked.verbaliser)
     # in a chat the answer is a turn of its own
     codec.templates = Templates(task="{source}", chat=asked.verbaliser.chat, examples=asked.shots)
     frame = codec.frame((code, code))
     answers = codec.pieces(codec.behind_blank(words, answers=True))
-    short = (one._replace(text=shortened(codec, one.text, asked), pair=shortened(codec, one.pair, asked)) for one in examples)
-    lines = [prompt_of(example, code, asked.verbaliser) for example in short]
+    lines = [prompt_of(shortened(codec, example, asked.max_length), code, asked.verbaliser) for example in examples]
     without = prompt_of(Example("", "", " " if examples and examples[0].pair else ""), code, asked.verbaliser)
     prior = asked.verbaliser.normalised == "prior"
     prompts = [frame.prompt(ids) for ids in codec.pieces([*lines, *([without] if prior else [])])]
+    longest, most = max(map(len, prompts), default=0) + max(map(len, answers)), longest_row(network.config)
+    if longest > most:
+        shown = f"with {len(asked.shots)} examples" if asked.shots else "with its template"
+        way_out = "show fewer (`shots`), or lower max_length" if asked.shots else "lower max_length"
+        raise InputError(f"a text {shown} and the words of a label has {longest} pieces, and the model reads {most} at most; {way_out}")
     with reading_in(pick_precision(precision, network.device), network.device):
         likelihoods = log_probabilities(network, codec, prompts, answers, tokens_at_once(network.device))
     if prior:
@@ -205,12 +214,14 @@ def scored(network: Any, codec: Codec, asked: Asked, examples: Sequence[Example]
     return likelihoods / torch.tensor(sizes[asked.verbaliser.normalised])
 
 
-def shortened(codec: Codec, text: str, asked: Asked) -> str:
-    """A text of no more pieces than may be read."""
-    (ids,) = codec.pieces([text])
-    if len(ids) <= asked.max_length:
-        return text
-    return codec.tokenizer.decode(ids[: asked.max_length], clean_up_tokenization_spaces=False).strip()
+def shortened(codec: Codec, example: Example, most: int) -> Example:
+    """An example whose texts have no more than so many pieces each."""
+
+    def cut(text: str) -> str:
+        (ids,) = codec.pieces([text])
+        return text if len(ids) <= most else codec.tokenizer.decode(ids[:most], clean_up_tokenization_spaces=False).strip()
+
+    return example._replace(text=cut(example.text), pair=cut(example.pair))
 
 
 def ties(likelihoods: torch.Tensor) -> int:

@@ -18,7 +18,7 @@ from workflow_scripts.stage import InputError
 from workflow_scripts.text.files import lockstep
 from workflow_scripts.training.curve import handed_on, score_key
 from workflow_scripts.training.job import TrainingJob, finish
-from workflow_scripts.training.loop import load_model
+from workflow_scripts.training.loop import check_lengths, load_model
 from workflow_scripts.training.ragged import same_choice
 from workflow_scripts.training.rows import Dev, Rounds
 from workflow_scripts.training.settings import Training
@@ -41,7 +41,8 @@ def ask(
     """Write the model as it is, with templates in which so many of the training `pairs` stand before the source, drawn by the seed.
 
     They are drawn from the pairs that a trained arm learns from (`training.pairs`).
-    It is measured on the dev set like a trained one. Raises `InputError` where examples are wanted of a model that is no decoder.
+    It is measured on the dev set like a trained one. Raises `InputError` where examples are wanted of a model that is no decoder, or are
+    more than it can read.
     """
     codec = load_codec(job.start, documents)
     if shots and not codec.form.causal:
@@ -52,6 +53,12 @@ def ask(
     codec.templates = replace(templates, examples=[known[place] for place in drawn], examples_in=[*languages] if drawn else [])
     rounds, dev = read(codec)
     network: Any = load_model(job.start, settings, job.seed)
+    try:
+        check_lengths(network, [part.rows for part in dev])
+    except InputError as error:
+        if not drawn:
+            raise
+        raise InputError(f"shots: with {len(drawn)} examples {str(error).partition(';')[0]}; show fewer") from None
     network.to(pick_device(settings.device))
     begun = time.perf_counter()
     look = {"eval_loss": dev_loss(network, codec, dev)}
