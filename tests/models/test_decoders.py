@@ -361,6 +361,12 @@ def test_examples_are_among_the_pairs_that_others_learn_from(text, tmp_path):
     assert sorted(read_json(tmp_path / "training.json")["lines"]) == [place + 1 for place in same_choice(number, 3)]
 
 
+def test_more_examples_than_the_model_can_read_are_refused(text, tmp_path):
+    start = small_decoder(tmp_path, "gpt2", max_position_embeddings=200)
+    with pytest.raises(InputError, match=r"shots: with 9 examples a row has \d+ pieces, and the model reads 200 at most; show fewer"):
+        finetune(text, start, tmp_path, Training(bleu_sentences=0), shots=9)
+
+
 def test_no_examples_for_a_model_that_reads_none(text, tmp_path):
     with pytest.raises(InputError, match=r"shots: .* is a model of the family mBART, which reads no examples; set shots: 0"):
         finetune(text, text / "model", tmp_path, SETTINGS, shots=2)

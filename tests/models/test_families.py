@@ -11,7 +11,7 @@ import pytest
 import torch
 from phases import TINY, finetune, phase_files
 from tiny_models import T5_KINDS, manual_pairs, small_model, small_t5
-from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer
+from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer, MambaConfig, MptConfig
 from transformers.convert_slow_tokenizer import MBART50_LANGUAGES, MBART_LANGUAGES
 from transformers.models.m2m_100 import tokenization_m2m_100
 from transformers.models.nllb.tokenization_nllb import FAIRSEQ_LANGUAGE_CODES
@@ -75,14 +75,14 @@ def test_each_model_has_its_family_and_what_the_table_says_of_it(models):
         assert longest_row(config) == (longest.get(kind) or config.max_position_embeddings)
         assert bool(decoder_depth(config)) == family.decoder
         for head in family.heads:
-            if (kind, head) == ("gemma3_text", "labelling"):
-                with pytest.raises(InputError, match=r"transformers has no head for labelling on models of type gemma3_text"):
-                    load_network(folder, head, dropout=0.25, attention_dropout=0.125, seed=1, labels=["a", "b"])
-                continue
             labels = None if head == "text" else ["a", "b"]
             network = load_network(folder, head, dropout=0.25, attention_dropout=0.125, seed=1, labels=labels)
             wanted = [share for name, share in zip(family.dropout, (0.25, 0.125), strict=True) if name]
             assert [getattr(network.config, name) for name in family.dropout if name] == wanted
+
+
+def test_a_decoder_that_counts_no_positions_reads_rows_of_any_length():
+    assert longest_row(MambaConfig()) == longest_row(MptConfig()) == UNLIMITED
 
 
 def test_a_model_of_no_known_family_is_refused_with_the_nearest(tmp_path):

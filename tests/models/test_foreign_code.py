@@ -123,6 +123,8 @@ from pathlib import Path
 from workflow_scripts.evidence.states import hidden_states, open_half
 from workflow_scripts.models.networks import load_network
 from workflow_scripts.models.recognition import family_of
+from workflow_scripts.run.model_findings import _model_in
+from workflow_scripts.stage import InputError
 from workflow_scripts.training import backbone
 from workflow_scripts.training.backbone import Backbone
 
@@ -133,6 +135,11 @@ backbone.main(*outputs, languages=("de", "en"), encoder_will_do=True, keep_head=
 half = open_half("new", made)
 states = hidden_states(half, half.codec.encode(["a b"], "de"))
 network = load_network(made, "classification", dropout=0.1, attention_dropout=0.1, seed=1, labels=["a", "b"])
+print(_model_in(made, ["de"], True, [], True, ["classification", "answering"]))
+try:
+    _model_in(made, ["de"], True, [], True, ["labelling"])
+except InputError as error:
+    print(error)
 print(family_of(made).name, family_of(made).reported, tuple(states.shape)[0], type(network).__name__, family_of(network.config).name)
 """
 
@@ -146,6 +153,7 @@ def test_an_encoder_with_code_of_its_own_is_one_by_what_that_code_can_be_opened_
     asked = [sys.executable, "-c", ASKED, folder, tmp_path / "made"]
     run = subprocess.run(asked, capture_output=True, text=True, check=False, env=environment)
     assert run.returncode == 0, run.stderr
+    assert run.stdout.splitlines()[-2].endswith("there is no head for labelling on models of type new; take another model")
     assert run.stdout.splitlines()[-1] == "encoder new 2 NewForSequenceClassification encoder"
 
 

@@ -1,14 +1,21 @@
 """Settings of heads: an adapter beside a head that is trained whole, layers that compute again, and settings of one arm."""
 
+import json
+import re
 from functools import partial
 
 import pytest
 import torch
+import transformers
+from peft import PeftModel
 from safetensors.torch import load_file
 from test_checkpoints import stopped_after
+from tiny_decoders import small_multimodal
+from tiny_encoders import tiny_encoder
 from tiny_models import MANUAL
 
 from workflow_scripts.models.structure import head_parts
+from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import head
 from workflow_scripts.tasks.classification import CLASSIFICATION, Classification
@@ -18,7 +25,9 @@ from workflow_scripts.tasks.labelling import Labelling, WordReader
 from workflow_scripts.tasks.passages import PassageReader
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.files import read_lines
-from workflow_scripts.training.adapter import adapt, main, merged
+from workflow_scripts.training import backbone
+from workflow_scripts.training.adapter import adapt, main, merged, save_adapter
+from workflow_scripts.training.backbone import Backbone
 from workflow_scripts.training.job import TrainingJob
 
 LABELS = ["Writer", "Calc"]
@@ -35,11 +44,11 @@ def load(folder, kind, parts="both"):
 @pytest.mark.parametrize("kind", ["lora", "dora", "bottleneck"])
 @pytest.mark.parametrize(
     "family, parts",
-    [(family, "both") for family in ("bert", "xlm-roberta", "mbart", "nllb", "mt5", "qwen3")] + [("mbart50", "encoder")],
+    [(family, "both") for family in ("bert", "xlm-roberta", "mbart", "nllb", "mt5", "qwen3", "gemma3_text")] + [("mbart50", "encoder")],
 )
 def test_each_head_is_trained_whole_beside_an_adapter(models, family, parts, kind):
     for each in ("classification", "labelling", "answering"):
-        if family == "qwen3" and (each == "answering" or kind == "bottleneck"):
+        if family in ("qwen3", "gemma3_text") and kind == "bottleneck":
             continue  # which decoders do not have
         network = load(models[family], each, parts)
         names = {*network.state_dict()}
@@ -90,8 +99,6 @@ def test_the_model_is_the_merged_one_and_the_adapter_has_the_head(models, table,
     assert merged_there["rows"] == 48 and merged_there["loss_before"] == pytest.approx(merged_there["loss_after"], abs=1e-4)
     assert said["handed_on"]["dev_accuracy"] > 0.5 and said["adapter"]["trained"] < said["parameters"] / 2
 
-    from peft import PeftModel
-
     reader, examples = (
         Reader(models["bert"], 40),
         [Example("Writer", "Open the text document.", ""), Example("Calc", "The sum of all cells.", "")],
@@ -106,6 +113,41 @@ def test_the_model_is_the_merged_one_and_the_adapter_has_the_head(models, table,
     again = load_text_head(tmp_path / "merged", None, Classification(), 1)
     assert again.config.id2label == dict(enumerate(LABELS))
     assert torch.allclose(label_scores(again, reader, rows, "float32"), whole, atol=1e-5)
+
+
+def test_a_head_of_a_trimmed_text_part_fits_the_whole_model_as_the_adapters_card_says(table, tmp_path):
+    whole = small_multimodal(tmp_path, "gemma3")
+    said = read_json(whole / "config.json")
+    said["text_config"]["pad_token_id"] = None  # as many a decoder has it; the head needs one
+    (whole / "config.json").write_text(json.dumps(said), "utf-8")
+    lines = [line.split("\t")[1] for line in read_lines(table)]
+    (tmp_path / "text.en").write_text("".join(f"{line}\n" for line in lines), "utf-8")
+    outputs = (tmp_path / name for name in ("start", "backbone.json", "curve.tsv"))
+    backbone.main(*outputs, languages=("en",), task_text=(tmp_path / "text.en",), settings=Backbone(model=str(whole), trim=True))
+    finetune(tmp_path / "start", table, tmp_path / "out", adapter=LORA)
+
+    def scores(network, folder):
+        reader = Reader(folder, 40)
+        return label_scores(network, reader, reader.rows([Example("Writer", line, "") for line in lines[:5]], "en", LABELS), "float32")
+
+    expected = scores(load_text_head(tmp_path / "out/model", None, Classification(), 1), tmp_path / "out/model")
+    card = (tmp_path / "out/adapter/README.md").read_text("utf-8")
+    (opens,) = re.findall(r"`(Gemma3TextForSequenceClassification\.from_pretrained\(.*?\))`\.", card)
+    network = eval(opens, {name: getattr(transformers, name) for name in ("AutoConfig", "Gemma3TextForSequenceClassification")})
+    assert "Its `pad_token_id` is that of the tokenizer's padding" in card
+    network.config.pad_token_id = load_codec(whole).tokenizer.pad_token_id
+    opened = PeftModel.from_pretrained(network, str(tmp_path / "out/adapter")).get_base_model()
+    assert torch.allclose(scores(opened, whole), expected, atol=1e-4)
+    main(tmp_path / "out/adapter", tmp_path / "merged")
+    plain = transformers.AutoModelForSequenceClassification.from_pretrained(tmp_path / "merged")
+    assert torch.allclose(scores(plain, tmp_path / "merged"), expected, atol=1e-4)
+
+
+def test_the_card_of_a_head_that_is_a_class_of_ours_names_the_command_that_merges_it(models, tmp_path):
+    network = load(models["gemma3_text"], "labelling")
+    save_adapter(adapt(network, LORA, 1, "labelling"), models["gemma3_text"], tmp_path / "adapter", {"languages": ["en"]})
+    card = (tmp_path / "adapter/README.md").read_text("utf-8")
+    assert "Gemma3TextForTokenClassification is a class of Crossgap, whose command `python -m" in card
 
 
 def test_a_stopped_training_goes_on_and_layers_that_compute_again_learn_the_same(models, table, trained, tmp_path, monkeypatch):
@@ -175,6 +217,18 @@ def test_an_answer_lies_where_it_lay_behind_prefixes(models):
         ids, labels = reader.windows([example], "en")[0].row
         marked.append(reader.tokenizer.decode(ids[labels[0] : labels[1] + 1]))
     assert marked[0] == marked[1] and marked[0].strip()
+
+
+@pytest.mark.parametrize("kind", ["modernbert", "mmbert"])
+def test_the_blank_of_a_prefix_stands_before_question_and_passage(tmp_path, kind):
+    folder, example = tiny_encoder(tmp_path, kind), Example("9:16", "What is shown?", "Below is the sum of all cells.")
+    read = PassageReader(folder, 60, 10, 20, "both", "en", BEHIND)
+    (window,) = read.windows([example], "en")
+    ids, (first, last, *_) = window.row
+    assert [*ids] == [*Reader(folder, 60, "en", BEHIND).rows([example], "en", ["9:16"])[0][0]]
+    assert read.tokenizer.decode(ids[first : last + 1]).strip() == "the sum"
+    spans = [window.offsets[at - window.first] for at in (first, last)]
+    assert example.pair[spans[0][0] : spans[1][1]] == "the sum"
 
 
 def test_the_models_folder_keeps_the_prefixes(models, table, tmp_path):

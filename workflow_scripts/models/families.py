@@ -253,8 +253,9 @@ family(
     row=("text",),
     heads={
         "text": "AutoModelForCausalLM",
-        "classification": "AutoModelForSequenceClassification",
-        "labelling": "AutoModelForTokenClassification",
+        "classification": "decoder_heads.DecoderForTexts",
+        "labelling": "decoder_heads.DecoderForWords",
+        "answering": "span_head.AutoModelForSpans",
     },
     dropout=("", "attention_dropout"),
     states=("hidden_states",),

@@ -83,9 +83,8 @@ def load_network(
     config.update({**changes, **settings})
     if getattr(config, "cross_attention", False):
         config.cross_attention = False  # of a VECO: what is loaded here has none, and must not be taken for one
+    check_class(folder, config, family, head)
     kind = class_of(family, head)
-    if type(config) not in getattr(kind, "_model_mapping", {type(config): kind}):
-        raise InputError(f"{folder}: transformers has no head for {head} on models of type {config.model_type}; take another model")
     config.dtype = torch.float32  # a folder in half precision says so
     if from_scratch:
         network = new_network(kind, config)
@@ -153,6 +152,14 @@ def check_head(folder: Path | str, family: Family, *heads: str) -> None:
         raise InputError(
             f"{folder}: is a model of the family {family.label}, which has no head for {heads[0]}; those that have one: {able}"
         )
+
+
+def check_class(folder: Path | str, config: Any, family: Family, head: str) -> None:
+    """Raise `InputError` where no class has such a head on the model in `folder`: not each encoder of a family has each head, and the code
+    that comes with a model may lack some."""
+    kind = class_of(family, head)
+    if type(config) not in getattr(kind, "_model_mapping", {type(config): kind}):
+        raise InputError(f"{folder}: there is no head for {head} on models of type {config.model_type}; take another model")
 
 
 def class_of(family: Family, head: str) -> Any:

@@ -162,7 +162,7 @@ def titles(families: Iterable[Family] | None = None) -> str:
 def longest_row(config: Any) -> int:
     """The longest row, in pieces, that a model of this configuration can read."""
     own = family_of(config)
-    if not own.positions:
+    if not own.positions or not hasattr(config, own.positions):  # some decoders count none: Mamba, MPT
         return UNLIMITED
     return getattr(config, own.positions) - (_reserved_by(config) if own.by_structure else own.reserved_positions)
 

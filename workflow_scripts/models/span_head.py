@@ -3,8 +3,8 @@
 The head of BERT (Devlin et al. 2019, section 4.2): a linear layer gives each piece two logits, for the first piece of the answer and
 for its last. BERT, XLM-R and mBART are transformers' models for question answering, whose weights are read and written as they are.
 mBART and M2M-100 mark by the states of the decoder, which reads what the encoder reads (Lewis et al. 2020, section 3.2), or, with
-``token_head: encoder`` in the configuration, by those of the encoder. Places that can be no answer are ruled out in the model, so
-that padding does not change the loss.
+``token_head: encoder`` in the configuration, by those of the encoder. A decoder alone has read the question when it reads the passage.
+Places that can be no answer are ruled out in the model, so that padding does not change the loss.
 """
 
 import functools
@@ -60,24 +60,26 @@ class M2M100ForSpans(_Spans, M2M100PreTrainedModel):
 
 
 class AutoModelForSpans:
-    """Any encoder with a head that marks a span, in the manner of transformers' Auto classes."""
+    """Any encoder or decoder with a head that marks a span, in the manner of transformers' Auto classes."""
+
+    _model_mapping = MODEL_MAPPING
 
     @classmethod
     def from_config(cls, config: Any) -> Any:
-        """An encoder of this configuration with random weights."""
+        """A model of this configuration with random weights."""
         kind: Any = type(config)
         return _spans_of(kind)(config)
 
     @classmethod
     def from_pretrained(cls, folder: Any, *, config: Any, **settings: Any) -> Any:
-        """The encoder in a folder."""
+        """The model in a folder."""
         kind: Any = type(config)
         return _spans_of(kind).from_pretrained(folder, config=config, **settings)
 
 
 @functools.cache
 def _spans_of(config: Any) -> Any:
-    """The class of an encoder with a head that marks a span, by the class of its configuration."""
+    """The class of a model with a head that marks a span, by the class of its configuration."""
     body: Any = MODEL_MAPPING[config]
     base = next(each for each in body.__mro__[1:] if issubclass(each, PreTrainedModel))
 
@@ -87,7 +89,8 @@ def _spans_of(config: Any) -> Any:
         self.qa_outputs = nn.Linear(config.hidden_size, 2)
         self.post_init()
 
-    return type(f"{body.__name__.removesuffix('Model')}ForSpans", (_Spans, base), {"__init__": make, "__doc__": _Spans.__doc__})
+    about = {"__init__": make, "__doc__": _Spans.__doc__, "__module__": body.__module__}  # as in `decoder_heads`
+    return type(f"{body.__name__.removesuffix('Model')}ForSpans", (_Spans, base), about)
 
 
 def best_spans(logits: torch.Tensor, longest: int) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:

@@ -243,12 +243,17 @@ class Codec:
         """Rows as the encoder reads them; as labels they have the same form."""
         return self.framed(self.pieces(lines, max_length, masks), code)
 
+    @functools.cached_property
+    def between(self) -> list[int]:
+        """The ids between the two texts of a pair, where the model writes (`encode_pairs`)."""
+        return self._ids(["\n"], False)[0] if self.form.causal else [self.tokenizer.eos_token_id] * 2
+
     def encode_pairs(self, lines: list[str], others: list[str], code: str, max_length: int = 1024) -> list[list[int]]:
         """Rows of pairs of texts, ``X </s> </s> Y`` in the place of X; of a pair that is too long, the longer text is cut first.
 
         A decoder knows `</s>` as the end of all that it reads. There a line break stands between the two.
         """
-        between = self._ids(["\n"], False)[0] if self.form.causal else [self.tokenizer.eos_token_id] * 2
+        between = self.between
         room = max_length - SPECIAL_PLACES - len(between)
         rows = []
         for first, second in zip(self.pieces(lines), self.pieces(others), strict=True):

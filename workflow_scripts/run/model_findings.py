@@ -20,8 +20,8 @@ from workflow_scripts.evidence.scores import Scores, leading
 from workflow_scripts.models import fairseq
 from workflow_scripts.models.family import DEFAULT_FAMILY
 from workflow_scripts.models.foreign_code import code_left_out, code_that_ran, trusting
-from workflow_scripts.models.networks import check_head, without_report
-from workflow_scripts.models.recognition import TAKE_A_WRITER, config_of, family_of, titles, why_it_only_reads
+from workflow_scripts.models.networks import check_class, check_head, without_report
+from workflow_scripts.models.recognition import TAKE_A_WRITER, config_of, family_of, network_config, titles, why_it_only_reads
 from workflow_scripts.models.tokenisation import sentinel_ids
 from workflow_scripts.run.backbone_uses import heads_given, keeps_head, languages_known, writes_text
 from workflow_scripts.run.estimates import MBART_LARGE, Shape
@@ -138,6 +138,7 @@ def _model_in(
     family = family_of(folder)
     for head in heads:
         check_head(folder, family, head, f"encoder_{head}")
+        check_class(folder, network_config(folder), family, head if head in family.heads else f"encoder_{head}")
     if not family.writes and not encoder_will_do:
         writers = titles(one for one in registry.entries("family").values() if one.writes)
         said = f"{folder}: is a model of type {family.model_type!r}; one that writes text is needed ({writers})"

@@ -145,7 +145,7 @@ class WordReader(Reader):
     def __init__(self, folder: Path, max_length: int, parts: str = "both", language: str = "", prefixes: Prefixes = Prefixes()):
         super().__init__(folder, max_length, language, prefixes)
         self.has_decoder = self.codec.form.decoder and parts == "both" and not self.codec.form.encoder_heads
-        (self.prefix,) = self.codec.pieces([self.prefixes.text.rstrip()], self.max_length)
+        (self.prefix,) = self.codec.pieces([self.prefixes.text.rstrip(" ")], self.max_length)
         self.room = self.max_length - sum(self.codec.around) - len(self.prefix)
         form = self.codec.form
         self.blank = word_blank(self.tokenizer) if form.by_structure or form.causal or form.reads_bytes else ""

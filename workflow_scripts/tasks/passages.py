@@ -2,8 +2,9 @@
 
 A row is the question and a part of its passage, as the family has pairs of texts. A passage that is longer than a row is read in
 several windows. Each begins `stride` pieces after the one before, and no piece is lost. In a window without the answer the right
-span is the row's first special piece. The best span of all windows is the answer. BERT's code (Devlin et al. 2019) reads SQuAD in such
-windows too. It takes an answer only from the window in which the answer's first piece has the most text around it; here any window counts.
+span is the row's first special piece, of a decoder the last piece before the passage. The best span of all windows is the answer.
+BERT's code (Devlin et al. 2019) reads SQuAD in such windows too. It takes an answer only from the window in which the answer's first
+piece has the most text around it; here any window counts.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from workflow_scripts.device import without_gradients
 from workflow_scripts.models.batches import Row
 from workflow_scripts.models.offsets import Pieces, pieces_in_place
 from workflow_scripts.models.products import quick_products
+from workflow_scripts.models.templates import word_blank
 from workflow_scripts.tasks.head_model import Prefixes, Reader, head_outputs
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.questions import Span, parse_spans
@@ -63,23 +65,25 @@ class PassageReader(Reader):
         self.has_decoder = self.codec.form.decoder and parts == "both" and not self.codec.form.encoder_heads
         form = self.codec.row
         # BERT has one separator between two texts; RoBERTa has two, and so have the rows of pairs for models with a decoder
-        self.between = [self.tokenizer.eos_token_id] * 2
-        if self.is_encoder:
+        self.between = self.codec.between
+        if self.is_encoder and not self.codec.form.causal:
             of_pair, of_text = (self.tokenizer.num_special_tokens_to_add(pair=pair) for pair in (True, False))
             self.between = [getattr(self.tokenizer, f"{form[-1]}_token_id")] * (of_pair - of_text)
-        self.before = form.index("text")
+        self.before, _ = self.codec.around
         self.special = next((at for at, part in enumerate(form) if part in ("cls", "bos", "tag")), 0)
-        self.prefix, before_passage = (each.ids for each in pieces_in_place(self.tokenizer, [one.rstrip() for one in self.prefixes]))
+        # a blank belongs to the word behind it
+        self.prefix, before_passage = (each.ids for each in pieces_in_place(self.tokenizer, [one.rstrip(" ") for one in self.prefixes]))
+        self.blanks = Prefixes(*(word_blank(self.tokenizer) if one.endswith(" ") else "" for one in self.prefixes))
         self.between = [*self.between, *before_passage]
-        self.room = self.max_length - len(form) + 1 - len(self.between) - len(self.prefix)
+        self.room = self.max_length - sum(self.codec.around) - len(self.between) - len(self.prefix)
         self.stride = stride
         self.longest_question = min(longest_question, self.room // 2)
 
     def windows(self, examples: Sequence[Example], code: str) -> list[Window]:
         """The windows of all examples, in order; each example has one at least."""
         texts = dict.fromkeys(example.pair for example in examples)
-        passages = dict(zip(texts, pieces_in_place(self.tokenizer, list(texts)), strict=True))
-        questions = pieces_in_place(self.tokenizer, [example.text for example in examples])
+        passages = dict(zip(texts, self._behind(self.blanks.pair, list(texts)), strict=True))
+        questions = self._behind(self.blanks.text, [example.text for example in examples])
         made = []
         for number, (example, question) in enumerate(zip(examples, questions, strict=True)):
             passage = passages[example.pair]
@@ -90,6 +94,13 @@ class PassageReader(Reader):
             said = f"{lost:,} of {len(examples):,} questions have an answer that no window of the passage has whole"
             print(f"WARNING: {said}; it counts as none: lower answering.stride, or raise max_length", flush=True)
         return made
+
+    def _behind(self, blank: str, texts: list[str]) -> list[Pieces]:
+        """The pieces of texts that stand behind a blank, or behind none."""
+        found = pieces_in_place(self.tokenizer, [f"{blank}{text}" for text in texts])
+        if not blank:
+            return found
+        return [Pieces(ids, [(max(0, begin - 1), max(0, end - 1)) for begin, end in offsets]) for ids, offsets in found]
 
     def rows(self, examples: Sequence[Any], code: str, labels: list[str]) -> list[Row]:
         """The rows of windows."""
@@ -107,6 +118,8 @@ class PassageReader(Reader):
             later = int(self.has_decoder)
             first = self.before + len(head) + later
             none = ((len(ids) - 1 if self.special > self.before else self.special) + later) % len(ids)
+            if self.codec.form.causal:
+                none = first - 1  # of the pieces before the passage the one that has seen the question
             inside = answer and start <= answer[0] and answer[1] < start + room
             labels = [first + place - start for place in answer] if answer and inside else [none, none]
             places = [first + at for at, (begin, end) in enumerate(offsets) if end > begin]

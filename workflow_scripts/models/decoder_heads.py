@@ -1,0 +1,102 @@
+"""decoder_heads: heads on decoders.
+
+transformers has heads for texts and for words on many decoders (Qwen, Llama), but not on all: Gemma 3 has none for words, Cohere none at
+all. A head that is missing is made here in the same form. A linear layer, `score`, reads the state of a text's last piece, behind which all
+of the text was read, or the state of each piece.
+"""
+
+import functools
+from typing import Any, ClassVar
+
+import torch
+from torch import nn
+from transformers import (
+    MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING,
+    MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING,
+    MODEL_MAPPING,
+    PreTrainedModel,
+)
+from transformers.modeling_outputs import SequenceClassifierOutput, TokenClassifierOutput
+
+
+class _Head:
+    """A decoder with a linear layer behind it."""
+
+    config: Any
+    score: nn.Linear
+    base: ClassVar[Any]
+    body: ClassVar[Any]
+
+    def __init__(self, config: Any):
+        self.base.__init__(self, config)
+        self.num_labels = config.num_labels
+        setattr(self, self.base.base_model_prefix, self.body(config))
+        self.dropout = nn.Dropout(getattr(config, "classifier_dropout", None) or 0.0)
+        self.score = nn.Linear(config.hidden_size, config.num_labels)
+        self.post_init()  # type: ignore[attr-defined]
+
+    def scores(self, input_ids: torch.Tensor, attention_mask: torch.Tensor) -> torch.Tensor:
+        """What the layer gives for each piece (rows × length × labels)."""
+        body = getattr(self, self.base.base_model_prefix)
+        return self.score(self.dropout(body(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state))
+
+
+class _ForSequenceClassification(_Head):
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, **_: Any) -> SequenceClassifierOutput:
+        """Logits (rows × labels) of rows that are padded on the right."""
+        last = attention_mask.sum(dim=1) - 1
+        scores = self.scores(input_ids, attention_mask)
+        return SequenceClassifierOutput(logits=scores[torch.arange(len(last), device=last.device), last])
+
+
+class _ForTokenClassification(_Head):
+    def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, **_: Any) -> TokenClassifierOutput:
+        """Logits (rows × length × tags)."""
+        return TokenClassifierOutput(logits=self.scores(input_ids, attention_mask))
+
+
+class _Auto:
+    """A head on any decoder, in the manner of transformers' Auto classes."""
+
+    _model_mapping = MODEL_MAPPING
+    head: ClassVar[type]
+    known: ClassVar[Any]
+    """transformers' own classes of such heads, by the class of the configuration."""
+
+    @classmethod
+    def from_config(cls, config: Any) -> Any:
+        """A decoder of this configuration with the head, and random weights."""
+        return cls._class_of(type(config))(config)
+
+    @classmethod
+    def from_pretrained(cls, folder: Any, *, config: Any, **settings: Any) -> Any:
+        """The decoder in a folder with the head."""
+        return cls._class_of(type(config)).from_pretrained(folder, config=config, **settings)
+
+    @classmethod
+    def _class_of(cls, config: Any) -> Any:
+        return cls.known[config] if config in cls.known else _made(cls.head, config)
+
+
+class DecoderForTexts(_Auto):
+    """A head for whole texts."""
+
+    head = _ForSequenceClassification
+    known = MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING
+
+
+class DecoderForWords(_Auto):
+    """A head for each piece."""
+
+    head = _ForTokenClassification
+    known = MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING
+
+
+@functools.cache
+def _made(head: Any, config: Any) -> Any:
+    """The class of a head on decoders with such a configuration."""
+    body: Any = MODEL_MAPPING[config]
+    base = next(each for each in body.__mro__[1:] if issubclass(each, PreTrainedModel))
+    name = f"{body.__name__.removesuffix('Model')}{head.__name__.removeprefix('_')}"
+    # transformers looks into the module of a class for what its layers can do
+    return type(name, (head, base), {"base": base, "body": body, "__doc__": head.__doc__, "__module__": body.__module__})
