@@ -251,8 +251,8 @@ def _of_head(adapted: Adapted, start: Path) -> dict[str, Any]:
     return {"head": {"kind": adapted.head, "network": type(adapted.network).__name__, "config": changed}}
 
 
-_NOT_OF_A_HEAD = ("architectures", "dtype", "transformers_version")
-"""Settings of a saved model that do not say what its network is."""
+_NOT_OF_A_HEAD = ("architectures", "dtype", "pad_token_id", "transformers_version")
+"""Settings of a saved model that do not say what its network is. What pads has another id in a whole model than in a trimmed one."""
 
 
 def adapter_before(adapted: Adapted, start: Path) -> dict[str, Any]:
@@ -320,25 +320,7 @@ def base_of(start: Path) -> dict[str, Any]:
 
 def card(adapted: Adapted, base: Mapping[str, Any], record: Mapping[str, Any], templates: Templates | None = None) -> str:
     """The model card; `templates` are those by which the model is asked."""
-    from workflow_scripts.models.networks import TEXT_PART
-
-    if adapted.wrapped is not None and adapted.head:
-        head = f"{record['head']['network']} of {base['model']} with the settings of `head.config` in `{FILE}`"
-        opened = f"Open it with `peft`: `PeftModel.from_pretrained(model, FOLDER)`, where `model` is a {head}. The head is in it, whole."
-    elif adapted.wrapped is not None and base.get("text_part"):
-        named = json.dumps(base["model"])
-        part = f"{named}, config=AutoConfig.from_pretrained({named}).text_config, key_mapping={TEXT_PART}"
-        opened = (
-            "Open it with `peft`: `PeftModel.from_pretrained(model, FOLDER)`. There `model` is the text part of the base model, "
-            f"`AutoModelForCausalLM.from_pretrained({part})`."
-        )
-    elif adapted.wrapped is not None:
-        opened = f"Open it with `peft`: `PeftModel.from_pretrained(model, FOLDER)`, where `model` is {base['model']}, whole or trimmed."
-    elif adapted.merge:
-        opened = "`weights.safetensors` has them; the folder `model` beside this one has the model with them in it."
-    else:
-        puts = "`model.load_state_dict(…, strict=False)` puts them in."
-        opened = f"`weights.safetensors` has the weights of the model that were trained; {puts}"
+    opened = _opened(adapted, base, record)
     settings = "\n".join(f"- {key}: {json.dumps(value)}" for key, value in adapted.settings.items())
     number = len(record.get("phases", ()))
     phases = f" It is the sum of what {number} phases of training have learnt, one after the other." if number else ""
@@ -372,6 +354,38 @@ Settings of the training: `{FILE}`. {terms}, and the licence of the training tex
 """
 
 
+def _opened(adapted: Adapted, base: Mapping[str, Any], record: Mapping[str, Any]) -> str:
+    """What the model card says of how the adapter is opened."""
+    import transformers
+
+    from workflow_scripts.models.foreign_code import DYNAMIC
+    from workflow_scripts.models.networks import TEXT_PART
+    from workflow_scripts.models.recognition import family_of
+
+    if adapted.wrapped is None and adapted.merge:
+        return "`weights.safetensors` has them; the folder `model` beside this one has the model with them in it."
+    if adapted.wrapped is None:
+        puts = "`model.load_state_dict(…, strict=False)` puts them in."
+        return f"`weights.safetensors` has the weights of the model that were trained; {puts}"
+    by_peft, named = "Open it with `peft`: `PeftModel.from_pretrained(model, FOLDER)`", json.dumps(base["model"])
+    of_part = f"config=AutoConfig.from_pretrained({named}).text_config, key_mapping={TEXT_PART}" if base.get("text_part") else ""
+    if not adapted.head:
+        if of_part:
+            part = f"`AutoModelForCausalLM.from_pretrained({named}, {of_part})`"
+            return f"{by_peft}. There `model` is the text part of the base model, {part}."
+        return f"{by_peft}, where `model` is {base['model']}, whole or trimmed."
+    network = record["head"]["network"]
+    parts = [f"{by_peft}, where `model` is a {network} of {base['model']} with the settings of `head.config` in `{FILE}`."]
+    if of_part:
+        parts.append(f"It reads the text part of the base model: `{network}.from_pretrained({named}, {of_part})`.")
+    if family_of(adapted.network.config).causal:
+        parts.append("Its `pad_token_id` is that of the tokenizer's padding, or of its end where it has none.")
+    if not (hasattr(transformers, network) or type(adapted.network).__module__.startswith(DYNAMIC)):
+        merges = "`python -m workflow_scripts.training.adapter --adapter FOLDER --output NEW` merges the two"
+        parts.append(f"{network} is a class of Crossgap, whose command {merges}.")
+    return " ".join([*parts, "The head is in it, whole."])
+
+
 def _prompt(templates: Templates) -> str:
     """What the model card says of the prompt."""
     if templates.prefix or templates.restore_prefix:
@@ -398,7 +412,7 @@ def main(adapter: Path, output: Path, *, base: str = "") -> None:
     from workflow_scripts.models.folders import check_tokenizer, check_weights, located
     from workflow_scripts.models.networks import class_of, read_weights, save_model
     from workflow_scripts.models.recognition import family_of, network_config
-    from workflow_scripts.models.tokenisation import load_tokenizer
+    from workflow_scripts.models.tokenisation import load_codec, load_tokenizer
 
     if not (adapter / "adapter_config.json").is_file():
         raise InputError(f"{adapter}: has no adapter_config.json, so it is no adapter in peft's form; name a folder that peft has written")
@@ -414,6 +428,8 @@ def main(adapter: Path, output: Path, *, base: str = "") -> None:
     if head := (read_json(adapter / FILE) if (adapter / FILE).is_file() else {}).get("head"):
         labels = {int(number): label for number, label in head["config"].get("id2label", {}).items()}
         config.update({**head["config"], **({"id2label": labels} if labels else {})})
+        if family.causal:
+            config.pad_token_id = load_codec(folder).pad
         kind = f"encoder_{head['kind']}" if "head_reads" in head["config"] else head["kind"]
     elif named.get("task_type") in TASK_TYPES.values():
         raise InputError(f"{adapter}: is of a model with a head, and has no {FILE} that says with which; merge it with peft itself")
