@@ -58,13 +58,14 @@ def batch():
     return x, x != 1, y, y != 1
 
 
+@pytest.mark.parametrize("shared", [True, False])
 @torch.no_grad()
-def test_a_bert_with_the_pieces_of_an_xlmr_becomes_one(made, batch, tmp_path):
+def test_a_bert_with_the_pieces_of_an_xlmr_becomes_one(made, batch, tmp_path, shared):
     plain, _ = made
     x, seen, *_ = batch
     torch.manual_seed(6)
     size = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64, "max_position_embeddings": 40}
-    bert = BertForMaskedLM(BertConfig(vocab_size=len(load_tokenizer(plain)), pad_token_id=1, **size)).eval()
+    bert = BertForMaskedLM(BertConfig(vocab_size=len(load_tokenizer(plain)), pad_token_id=1, tie_word_embeddings=shared, **size)).eval()
     for weight in bert.parameters():
         weight += 0.05 * torch.randn_like(weight)
     save_model(bert, load_tokenizer(plain), tmp_path / "bert")

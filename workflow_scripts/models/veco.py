@@ -113,9 +113,8 @@ def as_xlmr(bert: Any) -> Any:
     from transformers import XLMRobertaConfig
 
     own: dict[str, Any] = {name: getattr(bert, name) for name in _SHAPE}
-    return XLMRobertaConfig(
-        **own, bos_token_id=0, pad_token_id=1, eos_token_id=2, max_position_embeddings=bert.max_position_embeddings + 2, type_vocab_size=1
-    )
+    own |= {"max_position_embeddings": bert.max_position_embeddings + 2, "tie_word_embeddings": bert.tie_word_embeddings}
+    return XLMRobertaConfig(**own, bos_token_id=0, pad_token_id=1, eos_token_id=2, type_vocab_size=1)
 
 
 def weights_as_xlmr(folder: Path | str, **settings: Any) -> dict[str, Tensor]:
