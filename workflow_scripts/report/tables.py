@@ -18,6 +18,7 @@ _LATEX = str.maketrans(
         "‡": r"$^\ddagger$",
         "<": "$<$",
         ">": "$>$",
+        "|": r"\textbar{}",
     }
 )
 

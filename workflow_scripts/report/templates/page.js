@@ -36,32 +36,49 @@ addEventListener("hashchange", open);
 open();
 
 // saving and copying: tables as CSV and LaTeX, figures as SVG
+const heads = [...document.querySelectorAll("main h2[id], main h3[id]")], names = new Map();
+const slug = text => text.replace(/[^\p{L}\p{N}_-]+/gu, "-").replace(/^-+|-+$/g, "");
+// a file is named after its table or figure, or after the part that it stands in; each has a name of its own
 const named = part => {
-  let at = part;
-  while (at && !at.matches("main") && !at.previousElementSibling?.matches("h2, h3")) at = at.previousElementSibling ?? at.parentElement;
-  const head = at?.previousElementSibling?.id ?? "table";
-  return `${document.title.replace(/[^\w-]+/g, "-")}-${part.id || head}`;
+  if (names.has(part)) return names.get(part);
+  const above = heads.filter(head => head.compareDocumentPosition(part) & Node.DOCUMENT_POSITION_FOLLOWING);
+  const [section] = above.filter(head => head.matches("h2")).slice(-1), [head] = above.slice(-1);
+  const within = head && head !== section ? `-${slug(head.firstChild.textContent)}` : "";
+  const name = `${slug(document.title)}-${part.id || (section?.id ?? "table") + within}`, taken = [...names.values()];
+  let free = name;
+  for (let number = 2; taken.includes(free); number++) free = `${name}-${number}`;
+  names.set(part, free);
+  return free;
+};
+// the lines of an element that may be hidden, where browsers know of no line breaks
+const linesOf = element => {
+  const copy = element.cloneNode(true);
+  copy.querySelectorAll("br").forEach(each => each.replaceWith("\u2028"));
+  return copy.textContent.split("\u2028").map(text => text.replace(/\s+/g, " ").trim()).filter(Boolean);
 };
 const worded = cell => {
-  const small = [...cell.querySelectorAll("small")].flatMap(each => each.innerText.split("\n")).map(text => text.trim()).filter(Boolean);
+  const small = [...cell.querySelectorAll("small")].flatMap(linesOf);
   const copy = cell.cloneNode(true);
   copy.querySelectorAll("small, .anchor").forEach(each => each.remove());
   const main = copy.textContent.replace(/\s+/g, " ").trim();
   return small.length ? `${main} (${small.join("; ")})` : main;
 };
 const rowsOf = table => [...table.rows].map(row => [...row.cells].map(worded));
-const ESCAPES = {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "\u00b1": "$\\pm$", "\u2212": "$-$", "\u2020": "$^\\dagger$", "\u2021": "$^\\ddagger$", "<": "$<$", ">": "$>$"};
-const escaped = text => text.replace(/[\\&%$#_{}~^\u00b1\u2212\u2020\u2021<>]/g, sign => ESCAPES[sign] ?? `\\${sign}`);
+// as programs read numbers: with a hyphen, and without commas; texts of corpora stay as they are
+const plainly = text => text.replace(/\u2212(?=\d)/g, "-").replace(/(?<=\d),(?=\d{3}(?!\d))/g, "");
+const plainRowsOf = table => [...table.rows].map(row => [...row.cells].map(cell => cell.lang ? worded(cell) : plainly(worded(cell))));
+const ESCAPES = {"\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "\u00b1": "$\\pm$", "\u2212": "$-$", "\u2020": "$^\\dagger$", "\u2021": "$^\\ddagger$", "<": "$<$", ">": "$>$", "|": "\\textbar{}"};
+const escaped = text => text.replace(/[\\&%$#_{}~^\u00b1\u2212\u2020\u2021<>|]/g, sign => ESCAPES[sign] ?? `\\${sign}`);
 const signaturesOf = table => {
   let at = table.closest(".wide") ?? table;
-  while ((at = at.nextElementSibling) && !at.matches("h2, h3")) if (at.matches(".signatures")) return at.innerText.split("\n").filter(Boolean);
+  while ((at = at.nextElementSibling) && !at.matches("h2, h3")) if (at.matches(".signatures")) return linesOf(at);
   return [];
 };
 const latex = table => {
-  const [head, ...rows] = rowsOf(table), columns = Math.max(...rows.map(row => row.length), head.length);
+  const rows = rowsOf(table), columns = Math.max(...rows.map(row => row.length)), head = table.tHead ? table.tHead.rows.length : 0;
   const line = row => `${row.map(escaped).join(" & ")} \\\\`;
   const legend = table.caption ? [`\\caption{${escaped(table.caption.innerText.replace(/\s+/g, " ").trim())}}`] : [];
-  const tabular = [`\\begin{tabular}{l${"r".repeat(columns - 1)}}`, "\\toprule", line(head), "\\midrule", ...rows.map(line), "\\bottomrule", "\\end{tabular}"];
+  const tabular = [`\\begin{tabular}{l${"r".repeat(columns - 1)}}`, "\\toprule", ...rows.slice(0, head).map(line), ...(head ? ["\\midrule"] : []), ...rows.slice(head).map(line), "\\bottomrule", "\\end{tabular}"];
   return [...signaturesOf(table).map(text => `% ${text}`), "\\begin{table}", ...legend, ...tabular, "\\end{table}"].join("\n") + "\n";
 };
 const button = (name, label, does) => {
@@ -89,11 +106,12 @@ for (const command of document.querySelectorAll(".command")) {
 for (const box of document.querySelectorAll(".wide")) {
   const table = box.querySelector("table");
   if (!table?.rows.length) continue;
+  named(table); // in the order of the page
   const tools = document.createElement("p");
   tools.className = "tools";
-  tools.append(button("CSV", "save this table as CSV", () => save(`${named(table)}.csv`, asCsv(rowsOf(table)), "text/csv")),
+  tools.append(button("CSV", "save this table as CSV", () => save(`${named(table)}.csv`, asCsv(plainRowsOf(table)), "text/csv")),
     button("LaTeX", "save this table as LaTeX", () => save(`${named(table)}.tex`, latex(table), "text/x-tex")),
-    copying("copy this table", () => rowsOf(table).map(row => row.join("\t")).join("\n")));
+    copying("copy this table", () => plainRowsOf(table).map(row => row.join("\t")).join("\n")));
   box.after(tools);
 }
 const drawn = chart => {
