@@ -227,7 +227,7 @@ def test_all_text_stands_out_from_what_is_behind_it(page, scheme):
     assert [(ratio, text) for ratio, text in contrasts if ratio < 4.5] == []
 
 
-def test_paper_shows_all(page):
+def test_paper_shows_all_but_what_repeats_charts_or_goes_on_and_on(page):
     page.pdf()
     assert page.locator("details:not([open])").count() == 0
     page.emulate_media(media="print")
@@ -237,7 +237,9 @@ def test_paper_shows_all(page):
     # but for what a reader of paper has no use for: a page of JSON
     assert not page.locator("nav").first.is_visible() and not page.locator(".configuration pre").is_visible()
     assert not page.locator(".tools").evaluate_all("all => all.some(each => each.checkVisibility())")
-    assert page.locator("#provenance").is_visible() and page.locator("table").last.is_visible()
+    assert page.locator("#provenance").is_visible() and page.get_by_text("Versions", exact=True).is_visible()
+    assert not page.locator(".off-paper").evaluate_all("all => all.some(each => each.checkVisibility())")
+    assert page.locator(".on-paper").is_visible() and page.locator(".pair:not(.off-paper)").count() >= 2
     # browsers leave backgrounds out unless told otherwise
     assert page.locator("mark").first.evaluate("mark => getComputedStyle(mark).printColorAdjust") == "exact"
 
@@ -301,7 +303,7 @@ def test_tables_are_saved_as_csv_and_latex_and_figures_as_svg(page):
         wanted = place if name == "SVG" else page.locator(".wide:has(table.scores) + .tools button", has_text=name).first
         with page.expect_download() as download:
             wanted.click()
-        saved[name] = download.value.path().read_text(encoding="utf-8")
+        saved[name] = download.value.path().read_text(encoding="utf-8-sig" if name == "CSV" else "utf-8")
         assert download.value.suggested_filename.endswith({"CSV": ".csv", "LaTeX": ".tex", "SVG": ".svg"}[name])
     lines = saved["CSV"].splitlines()
     assert lines[0].startswith("arm,BLEU,against finetune") and any(line.startswith("csr,") and "21.4" in line for line in lines)
@@ -312,6 +314,28 @@ def test_tables_are_saved_as_csv_and_latex_and_figures_as_svg(page):
     )
     assert "var(--" not in saved["SVG"] and saved["SVG"].startswith("<svg") and 'xmlns="http://www.w3.org/2000/svg"' in saved["SVG"]
     html5lib.parse(saved["SVG"])
+
+
+def test_a_saved_table_has_a_name_of_its_own_and_numbers_that_programs_read(page):
+    names = page.locator(".wide table").evaluate_all("all => all.map(named)")
+    assert len(set(names)) == len(names) and names[-1].startswith("Crossgap-demo-again-provenance")
+    page.evaluate("location.hash = '#cost'")
+    with page.expect_download() as download:
+        page.locator("details:has(#cost) .tools button", has_text="CSV").click()
+    assert download.value.suggested_filename == "Crossgap-demo-again-cost.csv"
+    saved = download.value.path().read_bytes()
+    assert saved.startswith(b"\xef\xbb\xbfrule,jobs,seconds") and b"training,1,1234," in saved
+    assert page.evaluate("['\u22120.32 to +1,009', '1,2 and 3', 'a\u2212b'].map(plainly)") == ["-0.32 to +1009", "1,2 and 3", "a\u2212b"]
+
+
+def test_a_table_is_saved_alike_in_wide_and_narrow_windows(page):
+    texts = []
+    for width in (1440, 390):
+        page.set_viewport_size({"width": width, "height": 800})
+        texts.append(page.evaluate("[...document.querySelectorAll('.wide table')].map(table => [asCsv(plainRowsOf(table)), latex(table)])"))
+    assert texts[0] == texts[1] and "; seed 2: " in str(texts[0])
+    without_head = page.evaluate("latex([...document.querySelectorAll('.wide table')].find(table => !table.tHead))")
+    assert r"\midrule" not in without_head and r"\toprule" in without_head
 
 
 def test_words_are_explained_by_mouse_keyboard_and_finger(page):

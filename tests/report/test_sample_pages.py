@@ -1,5 +1,7 @@
 """The pages of the sample reports, which are of every task: they are made again, and nothing sticks out of a phone."""
 
+import re
+
 import pytest
 from test_page import STICKING_OUT
 
@@ -26,4 +28,6 @@ def test_the_tables_and_the_pages_of_a_sample_are_made_again_and_suit_a_phone(pa
         assert page.evaluate(STICKING_OUT) == [] and page.evaluate("document.documentElement.scrollWidth") == 390
     page.goto(report.as_uri())
     assert page.locator("table:not(.pair)").evaluate_all(BARE) == []
+    if path.stem == "demo":
+        assert len(re.findall(rb"/Type\s*/Page\b", page.pdf(format="A4", prefer_css_page_size=True))) <= 12
     page.close()
