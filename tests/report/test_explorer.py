@@ -219,6 +219,68 @@ def test_a_page_has_a_limit_of_bytes(tmp_path, monkeypatch):
     assert f"{shown['left_out']} more would make the page too large" in (tmp_path / name).read_text(encoding="utf-8")
 
 
+def with_two_seeds(folder, second):
+    """The study of the texts above with two seeds: with the second, an arm wrote what stands in `second`, or the same as with the first."""
+    root, config = results(folder / "results", (1, 2)), configuration((1, 2))
+    for code, lines in (("de", SOURCES), ("en", REFERENCES)):
+        put(root / f"corpora/help.de-en/test/pages.{code}", lines)
+    for arm, lines in WRITTEN.items():
+        put(root / f"runs/demo/{arm}/seed1/pages.hyp", lines)
+        put(root / f"runs/demo/{arm}/seed2/pages.hyp", second.get(arm, lines))
+    return study_of(root, config), config
+
+
+def test_arms_are_compared_by_the_mean_over_seeds_or_with_one_seed(browser, tmp_path):
+    study, config = with_two_seeds(tmp_path, {"csr": ["Open the file.", *WRITTEN["csr"][1:]], "finetune": REFERENCES})
+    (name,) = explorer.write_explorer(study, templates(config), tmp_path)
+    page = browser.new_page()
+    troubles = []
+    page.on("pageerror", lambda error: troubles.append(str(error)))
+    page.goto(f"{(tmp_path / name).as_uri()}#line=1")
+    first = page.locator("#rows table").first
+    shown = dict(zip(first.locator("th").all_inner_texts(), first.locator("td").all_inner_texts(), strict=True))
+    scores = page.evaluate("rows[0][5]")
+    assert [*shown][2:6] == [
+        *(f"finetune {scores[place]:.1f}\nseed {seed}" for place, seed in ((0, 1), (4, 2))),
+        *(f"csr {scores[place]:.1f}\nseed {seed}" for place, seed in ((1, 1), (5, 2))),
+    ]
+    # equal outputs stand once
+    assert [head for head in shown if head.startswith("mask")] == [f"mask {scores[2]:.1f}"]
+    gaps = {"": (scores[1] + scores[5] - scores[0] - scores[4]) / 2, "1": scores[1] - scores[0], "2": scores[5] - scores[4]}
+    grams = set()
+    for seed, gap in gaps.items():
+        page.select_option("#seed", seed)
+        assert page.evaluate("gapOf(rows[0])") == pytest.approx(gap)
+        assert page.url.endswith(f"#line=1&seed={seed}" if seed else "#line=1")
+        head, row = page.evaluate("asTable()")
+        assert head[-1] == f"csr \u2212 finetune{'' if seed else ', mean over seeds'}" and float(row[-1]) == pytest.approx(gap, abs=1e-3)
+        assert ("csr, seed 2" in head) == (not seed) and ("csr" in head) == bool(seed)
+        grams.add(page.locator("#ngrams").text_content())
+    assert len(grams) == 3 and abs(gaps["2"]) < 1e-9 < gaps["1"]
+    page.select_option("#seed", "2")
+    page.fill("#line", "")
+    page.select_option("#show", "equal")
+    assert 1 in lines(page) and troubles == []
+    page.close()
+
+
+def test_a_page_has_the_seeds_that_are_there_and_fit(tmp_path, monkeypatch):
+    study, config = with_two_seeds(tmp_path, {})
+    both = explorer.sentences(study, "pages")
+    assert both["seeds"] == [1, 2] and len(both["data"]["rows"][0][4]) == 8
+    size = sum(len(json.dumps(row, ensure_ascii=False).encode()) for row in both["data"]["rows"])
+    monkeypatch.setattr(explorer, "MOST_BYTES", size - 1)
+    first = explorer.sentences(study, "pages")
+    assert (first["seeds"], first["left_out"], len(first["data"]["rows"][0][4])) == ([1], 0, 4)
+    (name,) = explorer.write_explorer(study, templates(config), tmp_path)
+    assert "Without seed 2, as the page would be too large" in (tmp_path / name).read_text(encoding="utf-8")
+    monkeypatch.undo()
+    (study.seed("mask", 2) / "pages.hyp").unlink()
+    explorer.write_explorer(study, templates(config), tmp_path)
+    text = (tmp_path / name).read_text(encoding="utf-8")
+    assert "Without seed 2, since not all answers are there" in text and 'id="seed"' not in text
+
+
 def test_passages_count_towards_the_limit_once_and_only_those_of_shown_questions_are_kept(monkeypatch):
     monkeypatch.setattr(explorer, "MOST_BYTES", 1000)
     rows = [[line, ["Who?", place], ["a", []], [], []] for line, place in enumerate((0, 0, 1, 0, 2, 3), 1)]
@@ -283,7 +345,7 @@ def test_what_is_found_is_saved_as_csv(page):
     with page.expect_download() as download:
         page.click("#csv")
     assert download.value.suggested_filename == "demo.pages.csv"
-    with open(download.value.path(), encoding="utf-8", newline="") as saved:
+    with open(download.value.path(), encoding="utf-8-sig", newline="") as saved:
         head, *body = csv.reader(saved)
     scores = [f"score of {arm}" for arm in WRITTEN]
     assert head == ["line", "source", "reference", *WRITTEN, "rare words", *scores, "csr \u2212 finetune"]

@@ -46,7 +46,7 @@ OF = {
 """Task → its labelled text, examples, and the lines of answers of two arms."""
 
 
-def study_of(task, folder):
+def study_of(task, folder, language="en", seeds=(1,)):
     """The study of a small experiment, and its configuration; of the results there are tables and answers alone."""
     block, examples, answers = OF[task]
     columns = {"labelling": {"word": 1, "tag": 2}, "answering": {}}.get(task, {"text": 1, "pair": 2, "label": 3})
@@ -54,22 +54,24 @@ def study_of(task, folder):
     parts = {part: {"file": f"{part}.{kind}", **({"columns": columns} if columns else {})} for part in ("train", "dev", "test")}
     config = load(
         {
-            "run": {"experiments": ["x"], "arms": [*answers], "seeds": [1]},
+            "run": {"experiments": ["x"], "arms": [*answers], "seeds": [*seeds]},
             "corpora": {},
             "lexicons": {},
-            "labelled": {"texts": {"language": "en", **block, **parts, "test": {"en": parts["test"]}}},
+            "labelled": {"texts": {"language": language, **block, **parts, "test": {"en": parts["test"]}}},
             "backbones": {"small": {"kind": "hub", "model": "somebody/mbart"}},
             "arms": {arm: [{"data": "task", "epochs": 1}] for arm in answers},
             "experiments": {"x": {"task": task, "corpus": "texts", "backbone": "small"}},
         }
     )
     study = configured(folder / "results", Plans(config).experiments["x"])
-    table = study.corpus / "test/en.en.tsv"
+    table = study.corpus / f"test/en.{language}.tsv"
     table.parent.mkdir(parents=True)
     write_table(table, examples)
-    for arm, lines in answers.items():
-        (study.seed(arm) / "predictions").mkdir(parents=True)
-        write_lines(study.seed(arm) / "predictions/en.hyp", lines)
+    for seed, turned in zip(seeds, (False, True), strict=False):
+        # with the second seed the arms change places
+        for arm, lines in zip(answers, [*answers.values()][:: -1 if turned else 1], strict=True):
+            (study.seed(arm, seed) / "predictions").mkdir(parents=True)
+            write_lines(study.seed(arm, seed) / "predictions/en.hyp", lines)
     return study, config
 
 
@@ -144,6 +146,14 @@ def test_tags_stand_below_their_words_where_they_are_wrong(opened, tmp_path):
     assert len(rows(page)) == 1 and page.locator("#counts").text_content().startswith("1 of 2 sentences.")
 
 
+@pytest.mark.parametrize(("language", "order"), [("en", ["The", "house", "stands"]), ("ar", ["stands", "house", "The"])])
+def test_tagged_words_stand_in_the_order_in_which_their_language_is_read(opened, tmp_path, language, order):
+    page = opened(*study_of("labelling", tmp_path, language))
+    words = page.locator("#rows table:has-text('stands') tr").first.locator("td")
+    left = words.evaluate_all("all => all.map(each => each.getBoundingClientRect().left)")
+    assert [word for _, word in sorted(zip(left, words.all_inner_texts(), strict=True))] == order
+
+
 def test_spans_are_marked_in_their_passage(opened, tmp_path):
     page = opened(*study_of("answering", tmp_path))
     page.select_option("#sort", "line")
@@ -192,6 +202,30 @@ def test_a_score_that_a_single_example_lacks_is_0(tmp_path):
     counted = lambda examples, answers, code, about: np.array([[float(a == "yes")] for a in answers])  # noqa: E731
     study.task = replace(study.task, counts=counted, scores={**study.task.scores, "accuracy": lambda sums: sums[0] / sums[0]})
     assert predictions.scores_of(study, given) == [[100, 100], [100, 0], [0, 0]]
+
+
+@pytest.mark.parametrize("task", [*OF])
+def test_several_seeds_are_shown_together_or_one_by_one(opened, tmp_path, task):
+    page = opened(*study_of(task, tmp_path, seeds=(1, 2)))
+    page.select_option("#sort", "line")
+    count = page.evaluate("rows.length")
+    assert page.locator("#counts").text_content().endswith(f"better than plain in 0, worse in 0, equal in {count}.")
+    differs = 1 if task == "classification" else 0
+    heads = [head for head, _ in rows(page)[differs] if head.startswith(("plain", "other"))]
+    assert [head.split("\n")[1] for head in heads if "seed" in head] == ["seed 1", "seed 2"] * 2
+    gaps = {}
+    for seed in ("1", "2"):
+        page.select_option("#seed", seed)
+        gaps[seed] = page.evaluate("rows.map(gapOf)")
+        assert len([head for head, _ in rows(page)[0] if head.startswith(("plain", "other"))]) == 2
+    assert gaps["1"] == [-gap for gap in gaps["2"]] != gaps["2"]
+    if task == "classification":
+        page.select_option("#seed", "")
+        assert page.locator("#by-label tbody tr").first.locator("td").all_text_contents() == ["2", "50.0", "50.0"]
+        assert page.locator("#confusion caption").text_content().startswith("Answers of other to each right label with all seeds together")
+        for shown, number in (("right", 1), ("wrong", 2), ("none", 1)):
+            page.select_option("#show", shown)
+            assert len(rows(page)) == number, shown
 
 
 @pytest.mark.parametrize("task", [*OF])

@@ -1,12 +1,13 @@
 """explorer: every example of the test sets with what each arm made of it, on a page of its own, to search, sort and filter.
 
 The pages open from disk without a server. The data stand in them as JSON; `explorer.js` chooses and sorts rows, `sentences.js` shows those
-of texts and `predictions.js` those of `predictions`. A test set too large for one page is cut to its first rows, and the page says so.
+of texts and `predictions.js` those of `predictions`. A page has all seeds if they fit, else the first. A test set too large for one page is
+cut to its first rows, and the page says so.
 """
 
 import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,8 @@ from markupsafe import Markup
 from workflow_scripts.evidence.scores import parallel_lines
 from workflow_scripts.report import predictions
 from workflow_scripts.report.exhibits import underlining
+from workflow_scripts.report.labels import scored_folder
+from workflow_scripts.report.measures import seeds_scored
 from workflow_scripts.report.study import Study
 from workflow_scripts.stage import InputError, atomic
 from workflow_scripts.text.words import segment
@@ -60,13 +63,34 @@ def that_fit(rows: Iterable[list[Any]], passages: Sequence[str] = ()) -> tuple[l
     return kept, passages[:there]
 
 
+def seeds_there(seeds: Sequence[int], files: Callable[[int], Iterable[Path]]) -> list[int]:
+    """The seeds of which all `files` are there. The first is always one of them, as without it there is no page."""
+    return [seed for seed in seeds if seed == seeds[0] or all(file.exists() for file in files(seed))]
+
+
+def with_all_seeds_or_one(found: Callable[[Sequence[int]], tuple[int, Any]], seeds: Sequence[int]) -> tuple[Sequence[int], Any]:
+    """The seeds that a page has, and what `found` made of them: all, or the first alone if rows had to be left out, which it counts."""
+    left_out, made = found(seeds)
+    return (seeds, made) if not left_out or len(seeds) == 1 else (seeds[:1], found(seeds[:1])[1])
+
+
 def answers(study: Study, testset: str) -> dict[str, Any]:
-    """What the page of a test set that is answered with labels, tags, spans, ranks or sentences shows, of the first seed."""
-    found = predictions.shown(study, testset)
-    rows, passages = that_fit(found.rows, found.passages)
-    about = {"arms": list(study.arms), "kind": found.kind, "best": found.best, "passages": passages}
+    """What the page of a test set that is answered with labels, tags, spans, ranks or sentences shows, of all seeds that fit on it."""
+
+    def made(seeds: Sequence[int]) -> tuple[int, Any]:
+        found = predictions.shown(study, testset, seeds)
+        rows, passages = that_fit(found.rows, found.passages)
+        return len(found.rows) - len(rows), (found, rows, passages)
+
+    scored = [seed for seed in study.seeds if any(seed in seeds_scored(study, arm) for arm in study.arms)]
+    there = seeds_there(scored, lambda seed: [scored_folder(study, arm, seed) / f"{testset}.hyp" for arm in study.arms])
+    seeds, (found, rows, passages) = with_all_seeds_or_one(made, there)
+    about = {"arms": list(study.arms), "seeds": seeds, "kind": found.kind, "best": found.best, "passages": passages}
     return {
         "data": {**about, "rows": rows},
+        "seeds": seeds,
+        "all_seeds": scored,
+        "seeds_too_large": len(seeds) < len(there),
         "languages": found.languages,
         "inputs": study.task.words["inputs"],
         "scored": found.scored,
@@ -77,45 +101,64 @@ def answers(study: Study, testset: str) -> dict[str, Any]:
 
 
 def sentences(study: Study, testset: str) -> dict[str, Any]:
-    """What the page of a test set shows: a row for each sentence, of the first seed; and n-grams that one of any two arms gets right more.
+    """What the page of a test set shows: a row for each sentence, of all seeds that fit; and n-grams that one of two arms gets right more.
 
-    A row has the source, the reference, and how many of its words are rare; for each arm the hypothesis and sentence chrF, times 10.
+    A row has the source, the reference, and how many of its words are rare. Then come the hypotheses of all arms with the first seed, of
+    all with the next, and so on, and their sentence chrF, times 10. The n-grams are those of each seed, and of all seeds together.
     """
     source, reference = study.test_files(testset)
     sources, references = parallel_lines(source, reference)
-    hypotheses = {arm: parallel_lines(study.hypotheses(arm, testset), reference)[0] for arm in study.arms}
     low, underline = underlining(study, references)
+    there = seeds_there(study.seeds, lambda seed: [study.hypotheses(arm, testset, seed) for arm in study.arms])
+    written = {seed: [parallel_lines(study.hypotheses(arm, testset, seed), reference)[0] for arm in study.arms] for seed in there}
 
-    def row(i: int) -> list[Any]:
-        wanted, written = references[i], [lines[i] for lines in hypotheses.values()]
-        scores = [round(10 * sacrebleu.sentence_chrf(line, [wanted]).score) for line in written]
-        return [i + 1, sources[i], wanted, sum(rare for _, rare in underline(i, wanted)), written, scores]
+    def made(seeds: Sequence[int]) -> tuple[int, list[list[Any]]]:
+        def row(i: int) -> list[Any]:
+            lines, wanted = [output[i] for seed in seeds for output in written[seed]], references[i]
+            scores = [round(10 * sacrebleu.sentence_chrf(line, [wanted]).score) for line in lines]
+            return [i + 1, sources[i], wanted, sum(rare for _, rare in underline(i, wanted)), lines, scores]
 
-    rows, _ = that_fit(map(row, range(len(sources))))
+        rows, _ = that_fit(map(row, range(len(sources))))
+        return len(sources) - len(rows), rows
+
+    seeds, rows = with_all_seeds_or_one(made, there)
     codes = [code for code, _ in study.sides(testset)]
+    grams = ngrams(references, [written[seed] for seed in seeds], codes[1])
     return {
-        "data": {"arms": list(study.arms), "rows": rows, "ngrams": ngrams(references, list(hypotheses.values()), codes[1])},
+        "data": {"arms": list(study.arms), "seeds": seeds, "rows": rows, "ngrams": grams},
+        "seeds": seeds,
+        "all_seeds": study.seeds,
+        "seeds_too_large": len(seeds) < len(there),
         "languages": codes,
         "left_out": len(sources) - len(rows),
         "low": low,
     }
 
 
-def ngrams(references: list[str], outputs: list[list[str]], code: str) -> list[list[list[tuple[str, int, int]]]]:
-    """For every two of the `outputs` the n-grams of one to four words that the first gets right more often, with how often each does.
+Gained = list[tuple[str, int, int]]
 
-    compare-mt counts them (Neubig et al. 2019); those whose difference is greatest come first.
+
+def ngrams(references: list[str], outputs: list[list[list[str]]], code: str) -> list[list[list[Gained]]]:
+    """For every two arms the n-grams of one to four words that the first gets right more often, with how often each does.
+
+    `outputs` are seeds × arms × lines. There is a list for each seed, and then one for all seeds together. compare-mt counts the n-grams
+    (Neubig et al. 2019); those whose difference is greatest come first.
     """
     from compare_mt.ngram_utils import compare_ngrams
 
-    if len(outputs) < 2:
+    if len(outputs[0]) < 2:
         return []
-    wanted, *written = ([line.split() for line in segment(lines, code)] for lines in (references, *outputs))
-    right = [Counter(compare_ngrams(wanted, lines)[1]) for lines in written]
-    return [[gained(mine, theirs) for theirs in right] for mine in right]
+
+    def words(lines: list[str]) -> list[list[str]]:
+        return [line.split() for line in segment(lines, code)]
+
+    wanted = words(references)
+    right = [[Counter(compare_ngrams(wanted, words(lines))[1]) for lines in arms] for arms in outputs]
+    together = [sum(each, Counter[tuple[str, ...]]()) for each in zip(*right, strict=True)]
+    return [[[gained(mine, theirs) for theirs in arms] for mine in arms] for arms in (*right, together)]
 
 
-def gained(mine: Counter[tuple[str, ...]], theirs: Counter[tuple[str, ...]]) -> list[tuple[str, int, int]]:
+def gained(mine: Counter[tuple[str, ...]], theirs: Counter[tuple[str, ...]]) -> Gained:
     """The n-grams that `mine` counts more often than `theirs`, with both counts; the greatest differences, and at most `NGRAMS` of them."""
     more = sorted((theirs[gram] - count, gram) for gram, count in mine.items() if count > theirs[gram])
     return [(" ".join(gram), mine[gram], theirs[gram]) for _, gram in more[:NGRAMS]]

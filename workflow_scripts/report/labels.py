@@ -44,13 +44,13 @@ class Answered(NamedTuple):
     """Arm → its answer to each example."""
 
 
-def read_answered(study: Study, testset: str) -> Answered:
-    """The examples of a test set, and the answers of each arm with the first seed."""
+def read_answered(study: Study, testset: str, seed: int | None = None) -> Answered:
+    """The examples of a test set, and the answers of each arm with `seed`, or with the first seed."""
     code, task = test_language(study, testset), study.task
     table = read_table(study.corpus / "test" / f"{testset}.{code}.tsv")
     if not isinstance(task, HeadTask):
         raise ValueError(f"{study.name} has no head, whose answers could be read")
-    answers = {arm: task.read_answers(scored_folder(study, arm) / f"{testset}.hyp", table) for arm in study.arms}
+    answers = {arm: task.read_answers(scored_folder(study, arm, seed) / f"{testset}.hyp", table) for arm in study.arms}
     return Answered(code, table, answers)
 
 

@@ -5,7 +5,7 @@ passage, a query and the order of its documents, a sentence and the one that was
 function in `predictions.js` that shows one. Scores of single examples are made of the counts that the task's scores are made of.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from workflow_scripts.errors import InputError
@@ -35,7 +35,7 @@ class Shown(NamedTuple):
     scored: str
     """What the score of an example is, in words."""
     rows: list[list[Any]]
-    """Per example: line, texts, the right answer, the answer of each arm, the score of each arm."""
+    """Per example: line, texts, the right answer, the answer of each arm, the score of each arm; all arms with a seed, then the next."""
     marked: str = "answers that are wrong"
     """What is marked; nothing where no answer is right or wrong."""
     best: float = 100.0
@@ -46,14 +46,21 @@ class Shown(NamedTuple):
     """What questions are asked about, in the order in which rows first ask about it; a row has its number."""
 
 
-def shown(study: Study, testset: str) -> Shown:
-    """What the page of a test set shows, of the first seed. Raises `InputError` or `OSError` where answers cannot be read."""
+def shown(study: Study, testset: str, seeds: Sequence[int]) -> Shown:
+    """What the page of a test set shows, of these seeds. Raises `InputError` or `OSError` where answers cannot be read."""
     parts = study.task.parts
     if "neighbours" in parts:
-        return _neighbours(read_neighbours(study, testset))
-    found = read_answered(study, testset)
+        looked_up = [read_neighbours(study, testset, seed) for seed in seeds]
+        return _neighbours(looked_up[0]._replace(found=_of_all([one.found for one in looked_up])))
+    answered = [read_answered(study, testset, seed) for seed in seeds]
+    found = answered[0]._replace(answers=_of_all([one.answers for one in answered]))
     make = next((ROWS[part] for part in parts if part in ROWS), _labels)
     return make(study, found, scores_of(study, found))
+
+
+def _of_all(by_arm: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the arms answered with each seed, as if each seed had arms of its own."""
+    return {f"{place}.{arm}": found for place, each in enumerate(by_arm) for arm, found in each.items()}
 
 
 def scores_of(study: Study, given: Answered) -> list[list[float]]:

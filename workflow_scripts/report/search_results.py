@@ -63,14 +63,14 @@ class Neighbours(NamedTuple):
     """Model → for each source sentence the number of its neighbour, −1 for none, and their similarity."""
 
 
-def read_neighbours(study: Study, testset: str) -> Neighbours:
-    """A test set with what each model found, with the first seed."""
+def read_neighbours(study: Study, testset: str, seed: int | None = None) -> Neighbours:
+    """A test set with what each model found, with `seed`, or with the first seed."""
     part = study.corpus / "test" / testset
     source, target = (list(read_lines(part.with_name(f"{testset}.{side}"))) for side in ("source", "target"))
     gold = read_gold(part.with_name(f"{testset}.gold"))
     found = {}
     for arm in study.arms:
-        cells = (line.split("\t") for line in read_lines(scored_folder(study, arm) / f"{testset}.hyp"))
+        cells = (line.split("\t") for line in read_lines(scored_folder(study, arm, seed) / f"{testset}.hyp"))
         found[arm] = [(int(at), float(score)) for at, score, *_ in cells]
     return Neighbours(tuple(study.text.test[testset].languages), source, target, gold, found)
 

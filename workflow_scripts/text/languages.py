@@ -40,6 +40,11 @@ class Language:
         return self.scripts[0]
 
     @property
+    def right_to_left(self) -> bool:
+        """Whether the usual script is written from right to left."""
+        return self.script in ("Arabic", "Hebrew")
+
+    @property
     def spaced(self) -> bool:
         """Whether the script puts spaces between words."""
         return self.segmenter == "unicode" and not self.segments_clauses

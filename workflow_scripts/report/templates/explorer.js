@@ -1,7 +1,9 @@
 // Rows of [line, text, what is right, …], of which some are chosen, sorted and shown. What a page shows has a script of its own:
-// lengthOf, gapOf, tableOf and scoresOf of a row, its COLUMNS, and what it adds to SHOWN, ORDER and KEPT.
+// lengthOf, tableOf and scoresIn of a row, its COLUMNS, and what it adds to SHOWN, ORDER and KEPT.
 // A column is a name, a function from a row to its texts, and whether the search looks there; the first text of some stands for all.
-const {arms, rows, ...more} = JSON.parse(document.getElementById("data").textContent);
+// That of an arm has its number, and a text for each seed that is asked for. Of answers and scores a row has those of all arms with the
+// first seed, then those of all arms with the next.
+const {arms, seeds, rows, ...more} = JSON.parse(document.getElementById("data").textContent);
 const ask = Object.fromEntries([...document.querySelectorAll(".ask [id]")].map(field => [field.id, field]));
 const PAGE = 50;
 let shown = PAGE, found = [];
@@ -32,6 +34,31 @@ const line = (body, name, content, code) => {
   return row;
 };
 
+// the seeds that are asked for, by their places, and where in a row the answers of an arm with them are
+const seedPlaces = () => ask.seed?.value ? [seeds.indexOf(Number(ask.seed.value))] : [...seeds.keys()];
+const placesOf = arm => seedPlaces().map(place => place * arms.length + arm);
+const armOf = place => arms[place % arms.length], seedOf = place => seeds[Math.floor(place / arms.length)];
+const mean = values => values.reduce((sum, value) => sum + value, 0) / values.length;
+let gaps = new Map();
+const gapOf = row => gaps.get(row);
+const findGaps = () => {
+  const [mine, theirs] = [placesOf(placeOf("mine")), placesOf(placeOf("theirs"))];
+  // rounded, as sums of the same numbers may differ in their last digits
+  gaps = new Map(rows.map(row => [row, Math.round(1e6 * mean(mine.map((at, i) => scoresIn(row)[at] - scoresIn(row)[theirs[i]]))) / 1e6]));
+};
+// the answers of an arm with the seeds that are asked for, equal ones together: their places, and which seeds they are of if they differ
+const answersOf = (row, arm, answers) => {
+  const same = new Map();
+  for (const place of placesOf(arm)) {
+    const key = JSON.stringify(answers[place]);
+    same.set(key, [...(same.get(key) ?? []), place]);
+  }
+  return [...same.values()].map(places => {
+    const of = `seed${places.length > 1 ? "s" : ""} ${places.map(seedOf).join(", ")}`;
+    return {at: places[0], of: same.size > 1 ? [made("small", of)] : []};
+  });
+};
+
 const SHOWN = {all: () => true, better: row => gapOf(row) > 0, worse: row => gapOf(row) < 0, equal: row => gapOf(row) === 0};
 const ORDER = {
   gap: (a, b) => gapOf(b) - gapOf(a) || a[0] - b[0],
@@ -52,13 +79,14 @@ const show = () => {
 };
 
 // the texts of a row, by column, as the search compares them
-const plainTexts = new Map();
+let plainTexts = new Map();
 const plainTextsOf = row => {
   if (!plainTexts.has(row)) plainTexts.set(row, COLUMNS.filter(column => column.searched).map(column => column.texts(row).map(plain)));
   return plainTexts.get(row);
 };
 
 const look = () => {
+  findGaps();
   const wanted = plain(ask.search.value.trim());
   const looksIn = row => ask.in.value === "" ? plainTextsOf(row).flat() : plainTextsOf(row)[ask.in.value];
   const has = row => !wanted || looksIn(row).some(text => text.includes(wanted));
@@ -82,7 +110,6 @@ const numbers = (heads, body, caption) => {
   }
   return table;
 };
-const mean = values => values.reduce((sum, value) => sum + value, 0) / values.length;
 
 // The address of the page says what is asked, as far as it is not asked from the beginning: #search=word&line=448
 const FIRST = Object.fromEntries(Object.entries(ask).map(([name, field]) => [name, field.value]));
@@ -104,25 +131,33 @@ const writeAddress = () => {
 // what a row is called, as a link to a page that shows it alone
 const linkTo = row => {
   const link = made("a", `Line ${row[0]}`);
-  link.setAttribute("href", addressOf({line: String(row[0]), mine: ask.mine.value, theirs: ask.theirs.value}));
+  link.setAttribute("href", addressOf({line: String(row[0]), mine: ask.mine.value, theirs: ask.theirs.value, ...(ask.seed && {seed: ask.seed.value})}));
   return link;
 };
 
-const asTable = () => [
-  ["line", ...COLUMNS.map(column => column.name), ...arms.map(arm => `score of ${arm}`), `${ask.mine.value} \u2212 ${ask.theirs.value}`],
-  ...found.map(row => [row[0], ...COLUMNS.map(column => column.saved ? column.saved(row) : column.texts(row)[0]), ...scoresOf(row), Number(gapOf(row).toFixed(4))].map(String)),
-];
+const asTable = () => {
+  const several = seedPlaces().length > 1;
+  const named = (name, place) => several ? `${name}, seed ${seedOf(place)}` : name;
+  const saved = COLUMNS.flatMap(column => column.arm === undefined
+    ? [[column.name, column.saved ?? (row => column.texts(row)[0])]]
+    : placesOf(column.arm).map((place, i) => [named(column.name, place), row => column.texts(row)[i]]));
+  const scores = arms.flatMap((arm, number) => placesOf(number).map(place => [named(`score of ${arm}`, place), row => scoresIn(row)[place]]));
+  const gap = [[`${ask.mine.value} \u2212 ${ask.theirs.value}${several ? ", mean over seeds" : ""}`, row => Number(gapOf(row).toFixed(4))]];
+  const columns = [["line", row => row[0]], ...saved, ...scores, ...gap];
+  return [columns.map(([name]) => name), ...found.map(row => columns.map(([, cell]) => String(cell(row))))];
+};
 
 const begin = () => {
   COLUMNS.filter(column => column.searched).forEach(({name}, place) => ask.in.append(made("option", name, {value: String(place)})));
   ask.in.closest("label").hidden = ask.in.options.length < 3;
   const renew = () => { for (const changed of [look, ...CHANGED, writeAddress]) changed(); };
   readAddress();
-  addEventListener("hashchange", () => { readAddress(); renew(); });
+  addEventListener("hashchange", () => { plainTexts = new Map(); readAddress(); renew(); });
   document.getElementById("csv").addEventListener("click", () => save(`${NAME}.csv`, asCsv(asTable()), "text/csv"));
   let pause; // in typing
   for (const field of Object.values(ask)) field.addEventListener("input", () => {
     clearTimeout(pause);
+    if (field.id === "seed") plainTexts = new Map();
     if (field.id === "search") pause = setTimeout(renew, 150);
     else renew();
   });

@@ -1,11 +1,11 @@
 // a row is [line, source, reference, rare words, what the arms wrote, ten times their chrF]
-const gapOf = row => (row[5][placeOf("mine")] - row[5][placeOf("theirs")]) / 10;
 const lengthOf = row => wordsOf(row[2]).length;
-const scoresOf = row => row[5].map(score => score / 10);
+for (const row of rows) row[5] = row[5].map(score => score / 10);
+const scoresIn = row => row[5];
 const COLUMNS = [
   {name: "source", texts: row => [row[1]], searched: true},
   {name: "reference", texts: row => [row[2]], searched: true},
-  ...arms.map((arm, at) => ({name: arm, texts: row => [row[4][at]], searched: true})),
+  ...arms.map((name, arm) => ({name, arm, texts: row => placesOf(arm).map(at => row[4][at]), searched: true})),
   {name: "rare words", texts: row => [String(row[3])]},
 ];
 
@@ -39,8 +39,10 @@ const tableOf = row => {
   table.createCaption().append(linkTo(row), `: ${ask.mine.value} \u2212 ${ask.theirs.value} is ${signed(gapOf(row))}` + (rare ? `; rare words: ${rare}` : ""));
   const body = table.createTBody();
   line(body, "source", source, LANGUAGES[0]);
-  line(body, "reference", missed(reference, outputs), LANGUAGES[1]);
-  arms.forEach((arm, at) => line(body, `${arm} ${(scores[at] / 10).toFixed(1)}`, marked(outputs[at], reference), LANGUAGES[1]));
+  line(body, "reference", missed(reference, arms.flatMap((_, arm) => placesOf(arm)).map(at => outputs[at])), LANGUAGES[1]);
+  arms.forEach((name, arm) => {
+    for (const {at, of} of answersOf(row, arm, outputs)) line(body, [`${name} ${scores[at].toFixed(1)}`, ...of], marked(outputs[at], reference), LANGUAGES[1]);
+  });
   return table;
 };
 
@@ -51,21 +53,29 @@ const BUCKETS = [
   ["words of the reference", lengthOf, [[0, 9, "up to 9"], [10, 19, "10 to 19"], [20, 29, "20 to 29"], [30, Infinity, "30 and more"]]],
   ["rare words", row => row[3], [[0, 0, "none"], [1, 1, "1"], [2, 2, "2"], [3, Infinity, "3 and more"]]],
 ];
-const body = [];
-for (const [what, of, ranges] of BUCKETS) for (const [low, high, called] of ranges) {
-  const some = rows.filter(row => of(row) >= low && of(row) <= high);
-  if (some.length) body.push([`${what}: ${called}`, some.length, ...arms.map((arm, at) => (mean(some.map(row => row[5][at])) / 10).toFixed(1))]);
-}
-document.getElementById("buckets").append(numbers(["", "sentences", ...arms], body, "Mean sentence-level chrF."));
+let bucketed = "";
+const showBuckets = () => {
+  if (bucketed === String(seedPlaces())) return;
+  bucketed = String(seedPlaces());
+  const body = [];
+  for (const [what, of, ranges] of BUCKETS) for (const [low, high, called] of ranges) {
+    const some = rows.filter(row => of(row) >= low && of(row) <= high);
+    const scores = arms.map((_, arm) => mean(some.map(row => mean(placesOf(arm).map(at => row[5][at])))).toFixed(1));
+    if (some.length) body.push([`${what}: ${called}`, some.length, ...scores]);
+  }
+  document.getElementById("buckets").replaceChildren(numbers(["", "sentences", ...arms], body, "Mean sentence-level chrF."));
+};
+CHANGED.push(showBuckets);
 
 // n-grams that one of the two arms gets right more often, each way
 let counted = "";
 const showNgrams = () => {
   const pair = [placeOf("mine"), placeOf("theirs")], box = document.getElementById("ngrams");
-  if (!box || counted === String(pair)) return;
-  counted = String(pair);
+  const chosen = ask.seed?.value ? seeds.indexOf(Number(ask.seed.value)) : seeds.length; // behind the seeds stand all together
+  if (!box || counted === String([pair, chosen])) return;
+  counted = String([pair, chosen]);
   box.replaceChildren(...[pair, [...pair].reverse()].filter(([one, other]) => one !== other).map(([one, other]) => {
-    const body = more.ngrams[one][other].map(([gram, ...counts]) => [made("span", gram, {lang: LANGUAGES[1]}), ...counts]);
+    const body = more.ngrams[chosen][one][other].map(([gram, ...counts]) => [made("span", gram, {lang: LANGUAGES[1]}), ...counts]);
     return numbers(["words", arms[one], arms[other]], body, `${arms[one]} more often than ${arms[other]}`);
   }));
 };
