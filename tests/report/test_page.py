@@ -324,7 +324,7 @@ def test_a_saved_table_has_a_name_of_its_own_and_numbers_that_programs_read(page
         page.locator("details:has(#cost) .tools button", has_text="CSV").click()
     assert download.value.suggested_filename == "Crossgap-demo-again-cost.csv"
     saved = download.value.path().read_bytes()
-    assert saved.startswith(b"\xef\xbb\xbfrule,jobs,seconds") and b"training,1,1234," in saved
+    assert saved.startswith(b"\xef\xbb\xbfrule,jobs,seconds") and b",1,1234," in saved
     assert page.evaluate("['\u22120.32 to +1,009', '1,2 and 3', 'a\u2212b'].map(plainly)") == ["-0.32 to +1009", "1,2 and 3", "a\u2212b"]
 
 
