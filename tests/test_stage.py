@@ -318,6 +318,15 @@ def test_each_of_several_processes_tells_its_own_error(rank, said):
     assert done.returncode == 1 and done.stderr.startswith(said) and done.stderr.endswith("error: a bad file\n")
 
 
+@pytest.mark.parametrize("lines, buffered", [(1, ""), (100_000, ""), (1, "1")])
+def test_a_command_whose_reader_has_enough_ends_in_silence(lines, buffered):
+    program = f"from workflow_scripts.stage import run\ndef main(): print('word\\n' * {lines})\nrun(main)"
+    # the reader leaves at once, whether much is written or little
+    piped = ["bash", "-c", 'set -o pipefail; { sleep 0.2; "$0" -c "$1"; } | true', sys.executable, program]
+    done = subprocess.run(piped, capture_output=True, text=True, env={**os.environ, "PYTHONUNBUFFERED": buffered})
+    assert (done.returncode, done.stderr) == (141, "")
+
+
 @pytest.mark.parametrize("stage", ["lexicon.mapping", "evidence.word_accuracy"])
 def test_help_whose_reader_has_gone_ends_in_silence(stage):
     help_of = f"{sys.executable} -m workflow_scripts.{stage} --help"

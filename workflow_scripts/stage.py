@@ -15,6 +15,7 @@ import inspect
 import json
 import os
 import platform
+import select
 import signal
 import socket
 import subprocess
@@ -74,12 +75,13 @@ def run(main: Any, of: str = "") -> None:
             del arguments[at : at + 2]
             main = functools.partial(main, settings=settings)
             if arguments and (bound := _plain_flags(main, arguments)) is not None:
-                main(**bound)
+                with _while_it_is_read():
+                    main(**bound)
                 return
         import tyro
 
         names = [*_flags_of(main)]
-        with _mappings_as_json():
+        with _mappings_as_json(), _while_it_is_read():
             form = (tyro.conf.OmitArgPrefixes,) if len({*names}) == len(names) else ()
             tyro.cli(_within_limits(main), prog=program, args=arguments, config=form)
     except Stopped as reason:
@@ -93,6 +95,21 @@ def run(main: Any, of: str = "") -> None:
         if not (message := refused_file(reason)):
             raise
         sys.exit(f"error: {message}")
+
+
+@contextlib.contextmanager
+def _while_it_is_read() -> Iterator[None]:
+    """End the process without a word, as other programs end, where who reads its output has enough, as `| head` has."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        output = select.poll()
+        output.register(sys.stdout.fileno(), 0)
+        if not any(event & select.POLLERR for _, event in output.poll(0)):
+            raise  # another pipe, such as that to a program
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes once more at its end
+        sys.exit(128 + signal.SIGPIPE)
 
 
 def _program() -> str:
