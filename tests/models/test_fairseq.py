@@ -120,6 +120,18 @@ def test_a_file_that_is_cut_off_is_called_so(zipped, tmp_path):
             convert(folder, tmp_path / "model")
 
 
+def test_a_model_does_not_take_the_place_of_its_checkpoint(tmp_path):
+    folder = copied("xlmr", tmp_path)
+    (folder / "config.json").touch()  # as in a folder that has both
+    with pytest.raises(InputError, match="has the checkpoint, which the model would take the place of; name a new folder"):
+        convert(folder / "model.pt", folder)
+    (folder / "config.json").unlink()
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full/notes.txt").touch()
+    with pytest.raises(InputError, match="full: is there already"):
+        convert(folder, tmp_path / "full")
+
+
 def test_each_tensor_has_its_place(tmp_path):
     folder = copied("mbart", tmp_path)
     rewritten(folder / "model.pt", lambda checkpoint: checkpoint["model"].update({"decoder.adapter.weight": torch.ones(2)}))

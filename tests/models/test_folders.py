@@ -11,8 +11,8 @@ from safetensors.torch import load_file
 from tiny_models import small_model
 from transformers import AutoModelForSeq2SeqLM
 
-from workflow_scripts.models.folders import check_folder, check_weights, located
-from workflow_scripts.models.networks import load_network, read_weights
+from workflow_scripts.models.folders import check_folder, check_free, check_weights, located
+from workflow_scripts.models.networks import copy_model, load_network, read_weights, save_model
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.run.model_findings import _model_in
 from workflow_scripts.stage import InputError
@@ -39,6 +39,20 @@ def said_of(folder):
 def opened(folder):
     load_codec(folder)
     return load_network(folder, "text", dropout=0.0, attention_dropout=0.0, seed=1)
+
+
+def test_a_model_is_not_written_over_other_files(whole, tmp_path):
+    (tmp_path / "thesis.tex").write_text("years of work")
+    network, tokenizer = opened(whole), load_codec(whole).tokenizer
+    for write in (lambda folder: save_model(network, tokenizer, folder), lambda folder: copy_model(whole, folder)):
+        with pytest.raises(InputError, match=f"{tmp_path}: is there already, and a model would take the place of all that is in it"):
+            write(tmp_path)
+        assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
+        write(tmp_path / "new")
+        write(tmp_path / "new")  # an earlier model is replaced
+        shutil.rmtree(tmp_path / "new")
+    with pytest.raises(InputError, match="is there already"):
+        check_free(whole)
 
 
 def test_an_adapter(tmp_path):

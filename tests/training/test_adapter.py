@@ -238,6 +238,8 @@ def test_a_folder_with_an_adapter_names_the_command_that_merges_it(setup, traine
     assert load_codec(tmp_path / "new").encode(["Haus"], "de") == load_codec(setup[1]).encode(["Haus"], "de")
     with pytest.raises(InputError, match="is no adapter in peft's form"):
         main(setup[1], tmp_path / "other")
+    with pytest.raises(InputError, match="is there already, and a model would take the place of all that is in it"):
+        main(trained[1] / "adapter", trained[1] / "adapter")
 
 
 @pytest.mark.parametrize("in_base", [False, True])

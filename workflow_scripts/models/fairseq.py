@@ -24,6 +24,7 @@ import torch
 from torch import Tensor
 
 from workflow_scripts.models.fairseq_files import entries_without_piece, files_of, read_dictionary, scores_of, tokenizer_of, vocabulary_of
+from workflow_scripts.models.folders import check_replaceable
 from workflow_scripts.models.networks import save_model
 from workflow_scripts.stage import InputError, in_one_line, run
 from workflow_scripts.text.languages import language
@@ -61,9 +62,13 @@ def convert(
     """Write the model of fairseq in `model`, its folder or its checkpoint, in Hugging Face's format into the folder `output`.
 
     Of a decoder all layers are kept, or the `first` or `last` `decoder_layers` (`decoder_from`). Prints and returns what there is to say.
-    Raises `InputError` for files that are missing or damaged, a model of another form, and a tensor that has no place.
+    Raises `InputError` for files that are missing or damaged, a model of another form, a tensor that has no place, and an output that would
+    take the place of other files.
     """
     files = files_of(model)
+    if output.resolve() == files.checkpoint.parent.resolve():
+        raise InputError(f"{output}: has the checkpoint, which the model would take the place of; name a new folder")
+    check_replaceable(output)
     checkpoint = read_checkpoint(files.checkpoint)
     arguments = arguments_in(checkpoint, files.checkpoint)
     weights, dropped = _with_layers(weights_in(checkpoint, files.checkpoint), decoder_layers, decoder_from, files.checkpoint)

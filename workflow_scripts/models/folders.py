@@ -38,6 +38,18 @@ def check_folder(folder: Path) -> None:
     check_code(folder, _read(folder / "config.json"))
 
 
+def check_free(folder: Path) -> None:
+    """Raise `InputError` where a model is to be written and there are files: the whole folder would be replaced, and they would be lost."""
+    if not folder.name or folder.is_file() or (folder.is_dir() and any(folder.iterdir())):
+        raise InputError(f"{folder}: is there already, and a model would take the place of all that is in it; name a new folder")
+
+
+def check_replaceable(folder: Path) -> None:
+    """Raise `InputError` as `check_free` does, unless the folder has a model: that of an earlier job is replaced."""
+    if not (folder.name and (folder / "config.json").is_file()):
+        check_free(folder)
+
+
 def check_weights(folder: Path) -> None:
     """Raise `InputError` for a folder without weights, for files of weights that are cut off, and for parts that are not there."""
     from safetensors import SafetensorError, safe_open

@@ -18,7 +18,7 @@ from safetensors import SafetensorError
 from workflow_scripts import registry
 from workflow_scripts.device import without_gradients
 from workflow_scripts.models.family import Family
-from workflow_scripts.models.folders import check_folder, check_weights
+from workflow_scripts.models.folders import check_folder, check_replaceable, check_weights
 from workflow_scripts.models.foreign_code import code_left_out
 from workflow_scripts.models.recognition import (
     TAKE_A_WRITER,
@@ -446,7 +446,11 @@ def output_layer(network: PreTrainedModel) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def save_model(network: PreTrainedModel, tokenizer: Any, folder: Path) -> None:
-    """Write model and tokenizer. The folder is renamed to `folder` only when it is complete."""
+    """Write model and tokenizer. The folder is renamed to `folder` only when it is complete; an earlier model there is replaced.
+
+    Raises `InputError` where other files are there.
+    """
+    check_replaceable(folder)
     temporary = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(temporary, ignore_errors=True)
     say_family(network.config)
@@ -460,7 +464,8 @@ def save_model(network: PreTrainedModel, tokenizer: Any, folder: Path) -> None:
 
 
 def copy_model(start: Path, folder: Path) -> None:
-    """Copy a model with its head and its tokenizer, as `save_model` writes one."""
+    """Copy a model with its head and its tokenizer, as `save_model` writes one; raises as it does."""
+    check_replaceable(folder)
     temporary = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(temporary, ignore_errors=True)
     shutil.copytree(start, temporary)

@@ -405,15 +405,16 @@ def main(adapter: Path, output: Path, *, base: str = "") -> None:
     How the model is asked is taken over from the adapter's folder, or else from the model's.
 
     `base` is the model's folder or its id on the hub, by default the one that the adapter names. Raises `InputError` where a folder is no
-    such adapter or model, and where the two do not fit.
+    such adapter or model, where the two do not fit, and where `output` has files.
     """
     from peft import PeftModel
 
-    from workflow_scripts.models.folders import check_tokenizer, check_weights, located
+    from workflow_scripts.models.folders import check_free, check_tokenizer, check_weights, located
     from workflow_scripts.models.networks import class_of, read_weights, save_model
     from workflow_scripts.models.recognition import family_of, network_config
     from workflow_scripts.models.tokenisation import load_codec, load_tokenizer
 
+    check_free(output)
     if not (adapter / "adapter_config.json").is_file():
         raise InputError(f"{adapter}: has no adapter_config.json, so it is no adapter in peft's form; name a folder that peft has written")
     named = read_json(adapter / "adapter_config.json")

@@ -12,6 +12,7 @@ import torch
 
 from workflow_scripts.device import keep_memory, machine
 from workflow_scripts.models.decoding import MARK
+from workflow_scripts.models.folders import check_replaceable
 from workflow_scripts.models.networks import save_model
 from workflow_scripts.models.templates import Templates, write_templates
 from workflow_scripts.stage import is_first_process, processes, write_json
@@ -55,8 +56,9 @@ class TrainingJob(NamedTuple):
 def begun(job: TrainingJob, description: dict[str, Any]) -> Iterator[Path]:
     """Take the job's threads, and hold the lock on its checkpoints; yields the folder of those that the `description` has.
 
-    Raises as `checkpoints.claimed` does.
+    Raises as `checkpoints.claimed` does, and `InputError` where the trained model would take the place of other files.
     """
+    check_replaceable(job.model)
     if job.threads:
         torch.set_num_threads(max(1, job.threads // processes()))
     keep_memory()
