@@ -2,6 +2,7 @@
 
 import errno
 import os
+import pwd
 import re
 import subprocess
 import sys
@@ -11,8 +12,9 @@ import pytest
 import warm
 
 from workflow_scripts import start
-from workflow_scripts.stage import atomic
+from workflow_scripts.stage import InputError, atomic
 from workflow_scripts.storage import lies_in, refused_file
+from workflow_scripts.text.fetching import cache_folder
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -42,6 +44,15 @@ def test_a_cache_is_named_with_what_lies_there_and_the_variable_that_moves_it(va
     )
     full = refused(errno.ENOSPC, path)
     assert f"{tmp_path / 'cache'} ({about}) has " in full and " MB free; make room, or set " in full
+
+
+def test_a_user_without_a_home_folder_reads_what_was_refused(tmp_path, monkeypatch):
+    for name in ("HOME", "XDG_CACHE_HOME", "CROSSGAP_CACHE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(pwd, "getpwuid", {}.__getitem__)
+    assert refused(errno.EACCES, tmp_path / "x").startswith(f"{tmp_path / 'x'}: cannot be written: Permission denied")
+    with pytest.raises(InputError, match="there is no home folder .*; set HOME, or CROSSGAP_CACHE to another folder"):
+        cache_folder()
 
 
 def test_the_folders_of_a_run_and_of_temporary_files(tmp_path, monkeypatch):

@@ -71,13 +71,14 @@ def temporary_folder() -> Path:
 
 def _places() -> Iterator[tuple[Path, str, str]]:
     """The folders outside a run that are written to; the innermost first."""
-    at_home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser())
+    # not Path.expanduser, which fails where the user has no home folder
+    at_home = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
     models = Path(os.environ.get("HF_HOME") or at_home / "huggingface")
     for variable, usual, holds in (
         ("HF_HUB_CACHE", models / "hub", "models and datasets of the Hugging Face hub"),
         ("HF_HOME", models, "what is kept of the Hugging Face hub"),
         ("CROSSGAP_CACHE", at_home / "crossgap", "downloaded text"),
-        ("SACREBLEU", Path("~/.sacrebleu").expanduser(), "sacreBLEU's test sets and tokenisers"),
+        ("SACREBLEU", Path(os.path.expanduser("~/.sacrebleu")), "sacreBLEU's test sets and tokenisers"),
     ):
         yield Path(os.environ.get(variable) or usual), holds, f"set {variable} to another folder"
 

@@ -58,9 +58,13 @@ def way_out(error: Unreachable, known: str, place: Path) -> str:
 
 
 def cache_folder() -> Path:
-    """The folder of the cache."""
-    own = os.environ.get("CROSSGAP_CACHE")
-    return Path(own) if own else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "crossgap"
+    """The folder of the cache. Raises `InputError` where none is named and the user has no home folder, as in some containers."""
+    if own := os.environ.get("CROSSGAP_CACHE"):
+        return Path(own)
+    at_home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    if at_home.startswith("~"):
+        raise InputError("there is no home folder to keep downloaded text in; set HOME, or CROSSGAP_CACHE to another folder")
+    return Path(at_home) / "crossgap"
 
 
 def is_offline(*more: str) -> bool:
