@@ -13,7 +13,7 @@ import test_labels
 from invented import configuration, generated, generating, put, results
 
 from workflow_scripts import plugins
-from workflow_scripts.report import about, pack
+from workflow_scripts.report import about, pack, so_far
 from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.run.config import dumped
 from workflow_scripts.stage import InputError, read_json
@@ -224,7 +224,7 @@ def test_what_is_no_pack_or_no_finished_run_is_said(packed, tmp_path):
         pack.write(tmp_path / "x.zip", results=tmp_path)
 
 
-def test_plugins_are_packed_and_loaded_only_where_it_is_said(packed, tmp_path):
+def test_plugins_are_packed_and_loaded_only_where_it_is_said(packed, tmp_path, monkeypatch):
     run = tmp_path / "run"
     put(run / "mine.py", 'from crossgap import noise\n\n\n@noise("packed", label="p", asks="?")\ndef f(words):\n    return words\n')
     config = json.loads((run / "results/configuration.json").read_text(encoding="utf-8")) | {"plugins": ["mine.py"]}
@@ -235,6 +235,16 @@ def test_plugins_are_packed_and_loaded_only_where_it_is_said(packed, tmp_path):
         pack.rebuild(tmp_path / "with.zip", tmp_path / "without")
     shutil.rmtree(tmp_path / "without")
     pack.rebuild(tmp_path / "with.zip", tmp_path / "without", stored=True, trusted=True)
+    plugins.forget()
+    # in another folder, as a clone is for a run with --directory
+    (run / ".snakemake").mkdir()
+    monkeypatch.chdir(tmp_path)
+    pack.write(Path("from elsewhere.zip"), results=Path("run/results"))
+    with zipfile.ZipFile("with.zip") as here, zipfile.ZipFile("from elsewhere.zip") as elsewhere:
+        assert set(here.namelist()) == set(elsewhere.namelist()) and "mine.py" in here.namelist()
+    plugins.forget()
+    so_far.main(Path("run/results"), Path("page.html"))
+    assert Path("page.html").exists()
     plugins.forget()
 
 

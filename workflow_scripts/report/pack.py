@@ -15,6 +15,7 @@ import itertools
 import json
 import os
 import re
+import shlex
 import sys
 import tempfile
 import time
@@ -30,7 +31,7 @@ from workflow_scripts.report.about import command
 from workflow_scripts.report.exhibits import shown_entries, shown_rows
 from workflow_scripts.report.geometry import shown_vectors
 from workflow_scripts.report.labels import shown_of_dictionaries
-from workflow_scripts.report.study import Study, configured, under
+from workflow_scripts.report.study import Study, configured, folder_of_run, under
 from workflow_scripts.report.tested import compute_tests
 from workflow_scripts.run import report_inputs
 from workflow_scripts.run.config import read
@@ -52,7 +53,7 @@ WITH_PATHS = (".json", ".html")
 
 
 def write(output: Path, results: Path = Path("results"), *, without_pages: bool = False, licences: str = "") -> None:
-    """Pack a finished run. Give the command where the run was made: plugins and tables of papers are looked for from there.
+    """Pack a finished run. Plugins and tables of papers are looked for from the folder of the run, as it has them.
 
     Args:
         output: The file to write, a .zip.
@@ -60,9 +61,21 @@ def write(output: Path, results: Path = Path("results"), *, without_pages: bool 
         without_pages: Leave out the report's pages, which can be made again.
         licences: Whose the texts are that the pack quotes, and under which licence; the pack says so.
     """
-    configuration = results / "configuration.json"
     if not (results / "scores.tsv").exists():
         raise InputError(f"{results}: has no scores.tsv; a finished run is packed (snakemake --cores all), or name its folder: --results")
+    whole = results.absolute()
+    with contextlib.chdir(folder_of_run(whole)):
+        files, changed, cut = _gathered(whole, without_pages)
+    about = {"format": 1, "licences": licences, "processor": processor(), "provenance": provenance()}
+    _write(output, files, about, changed, cut)
+    print(f"{output}: {len(files)} files, {output.stat().st_size / 1e6:.1f} MB. To make its tables again: {again(output)}")
+    if cut:
+        print(f"{len(cut)} of the files are packed in part: what the report shows some of, with the checksum of the whole")
+
+
+def _gathered(results: Path, without_pages: bool) -> tuple[dict[str, bytes], dict[str, float], dict[str, dict[str, Any]]]:
+    """What belongs to a pack of the run in this folder, as `_write` wants it: contents, when files were last changed, and what is cut."""
+    configuration = results / "configuration.json"
     plans = Plans(read(configuration))
     paths = {
         f"results/{path.relative_to(results).as_posix()}": path for path in [configuration, *of_results(results, plans, not without_pages)]
@@ -75,17 +88,13 @@ def write(output: Path, results: Path = Path("results"), *, without_pages: bool 
     if (called := command(results)) is not None:
         line = f"  Command: snakemake {' '.join(called)}\n"
         files[f"results/{LOG.relative_to('results').as_posix()}"] = _shorter(line, shortened).encode()
-    about = {"format": 1, "licences": licences, "processor": processor(), "provenance": provenance()}
     cut = {name: checksum(paths[name].read_bytes()) for name in parts}
-    _write(output, files, about, {name: path.stat().st_mtime for name, path in paths.items()}, cut)
-    print(f"{output}: {len(files)} files, {output.stat().st_size / 1e6:.1f} MB. To make its tables again: {again(output)}")
-    if cut:
-        print(f"{len(cut)} of the files are packed in part: what the report shows some of, with the checksum of the whole")
+    return files, {name: path.stat().st_mtime for name, path in paths.items()}, cut
 
 
 def again(pack: Path) -> str:
     """The command that makes a pack's tables again."""
-    return f"python -m workflow_scripts.report.pack rebuild --pack {pack} --output rebuilt"
+    return f"python -m workflow_scripts.report.pack rebuild --pack {shlex.quote(str(pack))} --output rebuilt"
 
 
 def checksum(content: bytes) -> dict[str, Any]:

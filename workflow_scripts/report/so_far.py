@@ -9,6 +9,7 @@ The run is taken for one with fewer arms: those that have their scores, with the
 are computed here, with fewer resamples than those of the finished run. Parts that lack a file are left for later.
 """
 
+import contextlib
 import tempfile
 from dataclasses import replace
 from datetime import datetime
@@ -18,7 +19,7 @@ from typing import Any
 from workflow_scripts.config import paths
 from workflow_scripts.evidence import significance
 from workflow_scripts.report.__main__ import write_report
-from workflow_scripts.report.study import SoFar, configured, under
+from workflow_scripts.report.study import SoFar, configured, folder_of_run, under
 from workflow_scripts.report.tested import compute_tests
 from workflow_scripts.run.config import read
 from workflow_scripts.run.urgency import first_arms
@@ -35,6 +36,14 @@ def main(results: Path, html: Path | None = None, *, state: Path | None = None, 
     `state` says what the run is doing (`progress.state_of`); `comparisons` is a table of every two arms to write as well. Raises
     `InputError` where no arm has its scores yet.
     """
+    results, html = results.absolute(), (html or results / "report.html").absolute()
+    state, comparisons = state and state.absolute(), comparisons and comparisons.absolute()
+    with contextlib.chdir(folder_of_run(results)):  # plugins are looked for from there
+        _write(results, html, state, comparisons)
+
+
+def _write(results: Path, html: Path, state: Path | None, comparisons: Path | None) -> None:
+    """Write the page, as `main` says, of the run in this folder."""
     state_now = read_json(state) if state else {"missing": [], "doing": [], "left": None}
     plans = Plans(read(results / "configuration.json"))
     shown = of_what_is_there(results, plans, {(name, arm) for name, arm in state_now["missing"]})
@@ -52,7 +61,7 @@ def main(results: Path, html: Path | None = None, *, state: Path | None = None, 
                 settings: Any = study.settings.scores
                 compute_tests(study, tests, replace(settings, samples=min(settings.samples, RESAMPLES)))
         tables = (comparisons,) if comparisons else ()
-        write_report(results, html or results / "report.html", None, shown, tables=tables, so_far=so_far)
+        write_report(results, html, None, shown, tables=tables, so_far=so_far)
 
 
 def of_what_is_there(results: Path, plans: Plans, missing: set[tuple[str, str]]) -> Plans:

@@ -311,6 +311,12 @@ READERS = {"corpora": _of_parallel_text, "labelled": _of_labelled_text, "aligned
 """The section that an experiment's text comes from → what makes its study."""
 
 
+def folder_of_run(results: Path) -> Path:
+    """The folder that a run's paths start from: that of `results`, where Snakemake's record of the run is beside it, else this one."""
+    beside = results.absolute().parent
+    return beside if (beside / ".snakemake").is_dir() else Path.cwd()
+
+
 def under(results: Path, path: str) -> Path:
     """A path of the module `paths`, which begins with results/, in the given folder of results."""
     return results / Path(path).relative_to("results")
