@@ -43,6 +43,15 @@ def test_a_row_has_the_mean_and_the_difference_from_the_baseline(tables):
     assert r"csr\_1 & 17.12 & +2.88 [+2.25, +3.50] $^\ddagger$ & 39.25 & $-$0.75 [$-$1.50, $-$0.25] \\" in lines
 
 
+def test_differences_are_those_of_the_run_that_the_scores_are_of(tables, monkeypatch):
+    other = (tables / "comparisons.tsv").read_text(encoding="utf-8").replace("2.875", "9.875")
+    (tables / "here/results").mkdir(parents=True)
+    (tables / "here/results/comparisons.tsv").write_text(other, encoding="utf-8")
+    monkeypatch.chdir(tables / "here")
+    paper.main(tables / "table.tex", tables / "scores.tsv")
+    assert "+2.88" in (tables / "table.tex").read_text(encoding="utf-8")
+
+
 def test_a_marker_needs_that_the_seeds_agree_too(tables):
     text = made(tables)
     assert "the seeds' differences leaves zero out, too" in text and text.count(r"$^\dagger$ \\") == 0

@@ -15,7 +15,7 @@ from workflow_scripts.stage import InputError, atomic, read_rows, run
 Rows = list[dict[str, str]]
 
 
-def main(output: Path, scores: Path = Path("results/scores.tsv"), comparisons: Path = Path("results/comparisons.tsv")) -> None:
+def main(output: Path, scores: Path = Path("results/scores.tsv"), comparisons: Path | None = None) -> None:
     """Write a table for each experiment and test set with comparisons: the mean over the seeds, and the difference from the baseline.
 
     The others, such as those of an experiment with a single arm, are named on the terminal.
@@ -23,8 +23,9 @@ def main(output: Path, scores: Path = Path("results/scores.tsv"), comparisons: P
     Args:
         output: The file to write, a .tex that needs the package booktabs.
         scores: The run's table of scores.
-        comparisons: The run's table of differences between arms.
+        comparisons: The run's table of differences between arms, by default the one beside its scores.
     """
+    comparisons = comparisons or scores.with_name("comparisons.tsv")
     measured, compared = _rows(scores), _rows(comparisons)
     scored = {(*_place(row), row["arm"], row["metric"]) for row in measured}
     compared = [row for row in compared if (*_place(row), row["other"], row["metric"]) in scored]
