@@ -13,7 +13,7 @@ import warm
 
 from workflow_scripts import start
 from workflow_scripts.stage import InputError, atomic
-from workflow_scripts.storage import lies_in, refused_file
+from workflow_scripts.storage import check_writable, lies_in, refused_file
 from workflow_scripts.text.fetching import cache_folder
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -53,6 +53,17 @@ def test_a_user_without_a_home_folder_reads_what_was_refused(tmp_path, monkeypat
     assert refused(errno.EACCES, tmp_path / "x").startswith(f"{tmp_path / 'x'}: cannot be written: Permission denied")
     with pytest.raises(InputError, match="there is no home folder .*; set HOME, or CROSSGAP_CACHE to another folder"):
         cache_folder()
+
+
+def test_a_place_that_cannot_be_written_to_is_known_before(tmp_path, monkeypatch):
+    check_writable(tmp_path / "new/folder/file")
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError) as error:
+        check_writable(tmp_path / "file/in/it")
+    assert refused_file(error.value) == f"{tmp_path}/file/in/it: a part of this path is a file where a folder should be"
+    monkeypatch.setattr(os, "access", lambda folder, _: folder != tmp_path)
+    with pytest.raises(PermissionError, match="Permission denied"):
+        check_writable(tmp_path / "x")
 
 
 def test_the_folders_of_a_run_and_of_temporary_files(tmp_path, monkeypatch):

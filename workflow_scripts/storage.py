@@ -89,6 +89,15 @@ def _fullest() -> Path:
     return min(folders, key=lambda folder: shutil.disk_usage(folder).free)
 
 
+def check_writable(path: Path) -> None:
+    """Raise `OSError` as writing the file `path` would, where no file can be made in its folder, or in the nearest one above it."""
+    folder = nearest_folder(path.absolute().parent)
+    if not folder.is_dir():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(path))
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+
 def nearest_folder(path: Path) -> Path:
     """A folder, or the nearest one above it that is there."""
     return next(each for each in (path.absolute(), *path.absolute().parents) if each.exists())

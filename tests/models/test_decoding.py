@@ -139,6 +139,10 @@ def test_an_encoder_and_outputs_that_cannot_be_written_are_refused_before_the_mo
     for output, said in ((tmp_path, "is a folder"), (tmp_path / "t.de", "is the source")):
         with pytest.raises(InputError, match=said):
             decoding.main(encoder, tmp_path / "t.de", output, languages=("de", "en"))
+    with pytest.raises(InputError, match="is the source"):
+        decoding.main(encoder, tmp_path / "t.de", tmp_path / "hyp", report=tmp_path / "t.de", languages=("de", "en"))
+    with pytest.raises(NotADirectoryError):
+        decoding.main(encoder, tmp_path / "t.de", tmp_path / "t.de/hyp", languages=("de", "en"))
     assert (tmp_path / "t.de").read_text(encoding="utf-8") == "Eins.\n"
 
 

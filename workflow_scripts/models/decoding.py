@@ -18,6 +18,7 @@ from workflow_scripts.models.search import Hypothesis
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.number_types import Natural, Positive
 from workflow_scripts.stage import InputError, atomic, read_json, run, write_json
+from workflow_scripts.storage import check_writable
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.words import is_blank
 
@@ -79,8 +80,8 @@ def main(
     of `documents`, `</s>` stands between sentences. A source language without a tag is read under that of `learnt_from`, if
     it is named. What an engine draws comes from the `seed`. With a file of `prompts`, `model` is the backbone that they were trained
     with, which writes texts at once (SGA); the folder of a trained model has its own.
-    Raises `InputError` for outputs that are missing or cannot be written, an empty source, a model that writes no text, and a generator
-    that is not registered; also where the device cannot compute as wanted, or an engine lacks a library.
+    Raises `InputError` for outputs that are missing, an empty source, a model that writes no text, and a generator that is not registered;
+    also where the device cannot compute as wanted, or an engine lacks a library. Raises `OSError` for outputs that cannot be written.
     """
     if not (hypotheses or n_best):
         raise InputError("give --hypotheses, --n-best or both")
@@ -91,8 +92,11 @@ def main(
         raise InputError(f"{who}: writes one text for each line, without a score, so there is no n-best list; leave --n-best out")
     if not (lines := list(read_lines(source))):
         raise InputError(f"{source}: is empty, there is nothing to translate")
-    if outputs := [path for path in (hypotheses, n_best) if path and (path.is_dir() or path.resolve() == source.resolve())]:
+    files = [path for path in (hypotheses, n_best, report) if path]
+    if outputs := [path for path in files if path.is_dir() or path.resolve() == source.resolve()]:
         raise InputError(f"{outputs[0]}: is {'a folder' if outputs[0].is_dir() else 'the source'}; name a file that is to be written")
+    for path in files:
+        check_writable(path)  # before hours of translating, not after them
     codec = load_codec(model, documents)
     if not (codec.form.writes or own):
         raise InputError(f"{model}: is an encoder ({codec.form.label}), which writes no text; name a model that has learnt to write")
