@@ -86,6 +86,9 @@ def test_the_end_has_the_answer_the_files_and_what_to_do_next(tmp_path):
     assert said[0] == "all done in 12:34" and "The answer: csr − finetune +3.1 BLEU (95 % +2.1 to +4.0, p < 0.001)." in said
     assert "That is more than chance on these sentences; another training may differ." in said
     assert "            snakemake --cores all --config 'run={seeds: [1, 2, 3]}'" in said
+    assert "Next:       two more seeds tell whether another training gives the same, in twice this time:" in said
+    rest = a_run(tmp_path, PlannedJob("report"))  # of a run that went on, whose time says nothing of the trainings before
+    assert "Next:       two more seeds tell whether another training gives the same:" in [*lines.ended(rest, 20.0, 0, [])]
     average = row.replace("pages", "average").replace("3.12", "2.22")
     put(tmp_path / "results/comparisons.tsv", HEAD + row + average)
     assert [line for line in lines.ended(run, 1.0, 0, []) if "+2.2 BLEU" in line and line.endswith(" on average.")]
@@ -113,7 +116,7 @@ def test_a_run_that_stopped_says_what_is_there_and_how_to_go_on(tmp_path):
 
 
 def test_the_page_for_own_text_has_that_heading():
-    last = [*lines.next_steps([], [], Path("nowhere"))][-1]
+    last = [*lines.next_steps([], [], Path("nowhere"), True)][-1]
     file, heading = re.search(r"(\S+\.md), “(.+)”", last).groups()
     assert f"\n## {heading}\n" in Path(file).read_text(encoding="utf-8")
 

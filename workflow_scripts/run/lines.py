@@ -96,7 +96,9 @@ def ended(run: Run, passed: float, status: int, arguments: Sequence[str]) -> Ite
         yield from wrapped(f"That is {outcomes.verdict(answer)}.")
         yield f"The page:   {page} (all sentences: {results / 'translations'})"
         yield f"The table:  {results / 'scores.tsv'}"
-        yield from next_steps(rows, arguments, results / "configuration.json")
+        trained = {(job.wildcards["experiment"], job.wildcards["arm"]) for job in run.jobs.values() if job.rule.endswith("finetune")}
+        whole = trained >= {(row["experiment"], row[side]) for row in rows for side in ("arm", "other")}
+        yield from next_steps(rows, arguments, results / "configuration.json", whole)
 
 
 def of_all_testsets(rows: list[dict[str, str]]) -> dict[str, str]:
@@ -105,11 +107,14 @@ def of_all_testsets(rows: list[dict[str, str]]) -> dict[str, str]:
     return next((row for row in same if row["testset"] == "average"), rows[0])
 
 
-def next_steps(rows: Iterable[dict[str, str]], arguments: Sequence[str], configuration: Path) -> Iterator[str]:
-    """What to do after a run with these comparisons, and with the configuration of that file."""
+def next_steps(rows: Iterable[dict[str, str]], arguments: Sequence[str], configuration: Path, whole: bool) -> Iterator[str]:
+    """What to do after a run with these comparisons, and with the configuration of that file.
+
+    Only a call that has trained the `whole` of what is compared tells by its own time how long more seeds take.
+    """
     of_run, own = seeds_of(configuration, {row["experiment"] for row in rows if row["seeds"] == "1"})
     if own:
-        yield "Next:       two more seeds tell whether another training gives the same, in twice this time:"
+        yield f"Next:       two more seeds tell whether another training gives the same{', in twice this time' if whole else ''}:"
         yield f"            snakemake {shlex.join(with_more_seeds(arguments, of_run, own))}"
     yield YOUR_TEXT
 

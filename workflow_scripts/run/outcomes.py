@@ -197,7 +197,7 @@ def verdict(row: dict[str, str]) -> str:
     """What a comparison shows, in a sentence that claims no more than its test does."""
     low, high, p = (float(row[name]) if row[name] else None for name in ("low", "high", "p"))
     if p is None or p >= 0.05 or (low is not None and high is not None and low < 0 < high):
-        return "chance could make such a difference"
+        return "no more than chance could make"
     if row["seeds"] == "1":
         return "more than chance on these sentences; another training may differ"
     seeds_low, seeds_high = (float(row[name]) if row[name] else None for name in ("seeds_low", "seeds_high"))
