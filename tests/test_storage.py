@@ -51,7 +51,7 @@ def test_a_user_without_a_home_folder_reads_what_was_refused(tmp_path, monkeypat
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(pwd, "getpwuid", {}.__getitem__)
     assert refused(errno.EACCES, tmp_path / "x").startswith(f"{tmp_path / 'x'}: cannot be written: Permission denied")
-    with pytest.raises(InputError, match="there is no home folder .*; set HOME, or CROSSGAP_CACHE to another folder"):
+    with pytest.raises(InputError, match=r"there is no home folder .*; set HOME, or CROSSGAP_CACHE to another folder"):
         cache_folder()
 
 
