@@ -34,10 +34,13 @@ FOREIGN = (
 )
 """Beginnings of variables that tell programs of a job, a cluster, a make, or the user's own settings."""
 
+GIVEN_TO_MAKE = ("ARGS", "PYTHON", "TORCH", "VENV", "VERBOSE")
+"""Our Makefile's variables, which `make test TORCH=cpu` hands on to all that it starts."""
+
 
 def leave_the_machine(add_cleanup):
     """No test knows of a GPU, of the job that it runs in, of models that the user has, or of a proxy for what it serves itself."""
-    for name in [name for name in os.environ if name.startswith(FOREIGN)]:
+    for name in [name for name in os.environ if name.startswith(FOREIGN) or name in GIVEN_TO_MAKE]:
         del os.environ[name]
     # the whole pipeline would be compiled once more by each of a hundred processes
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)

@@ -2,7 +2,7 @@
 
 import os
 import signal
-from multiprocessing import Event
+from multiprocessing import get_context
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -53,9 +53,10 @@ def test_a_checkpoint_is_on_the_disk_before_its_last_file_is_written(tmp_path, m
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_process_that_makes_batches_outlives_the_signal_that_stops_the_training(number):
     """As on a GPU, where the whole group of processes gets it, and the training still has to write its checkpoint."""
-    asked, goes_on = Event(), Event()
-    loader = DataLoader(without_signals(SlowAtFirst(asked, goes_on)), batch_size=1, num_workers=1, collate_fn=sum_of)
-    batches = iter(loader)
+    fork = get_context("fork")  # as `trainer_arguments` has it
+    asked, goes_on = fork.Event(), fork.Event()
+    given = without_signals(SlowAtFirst(asked, goes_on))
+    batches = iter(DataLoader(given, batch_size=1, num_workers=1, collate_fn=sum_of, multiprocessing_context=fork))
     # the first batch takes long, since an epoch is made for it, and the signal may come meanwhile
     assert asked.wait(60)
     os.kill(batches._workers[0].pid, number)

@@ -297,8 +297,13 @@ def _legend(series: list[dict[str, Any]], left: float, y: float, right: float) -
     return parts, y + 16
 
 
+PHONE = 360
+"""A chart that is wider, in pixels, shrinks on a phone, so its text is larger there."""
+
+
 def _svg(title: str, width: float, height: float, parts: list[str]) -> str:
+    shrinks = ' class="shrinks"' if width > PHONE else ""
     return (
-        f'<svg viewBox="0 0 {width} {height}" width="{width}" role="img" aria-label="{escape(title)}">'
+        f'<svg viewBox="0 0 {width} {height}" width="{width}"{shrinks} role="img" aria-label="{escape(title)}">'
         f"<title>{escape(title)}</title>{''.join(parts)}</svg>"
     )
