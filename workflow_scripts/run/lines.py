@@ -96,7 +96,7 @@ def ended(run: Run, passed: float, status: int, arguments: Sequence[str]) -> Ite
         yield from wrapped(f"That is {outcomes.verdict(answer)}.")
         yield f"The page:   {page} (all sentences: {results / 'translations'})"
         yield f"The table:  {results / 'scores.tsv'}"
-        trained = {(job.wildcards["experiment"], job.wildcards["arm"]) for job in run.jobs.values() if job.rule.endswith("finetune")}
+        trained = {(job.wildcards["experiment"], job.wildcards["arm"]) for job in run.jobs.values() if job.finetunes}
         whole = trained >= {(row["experiment"], row[side]) for row in rows for side in ("arm", "other")}
         yield from next_steps(rows, arguments, results / "configuration.json", whole)
 
