@@ -67,7 +67,7 @@ def test_a_marker_needs_that_the_seeds_agree_too(tables):
 def test_the_legend_says_what_is_covered_and_how_it_was_computed(tables):
     text = made(tables)
     assert "means of 2 seed(s). Differences from finetune with 95 \\% intervals over training seeds and test sentences" in text
-    assert "corrected for all comparisons (Holm)" in text and "BLEU: bleu|v:2; chrF: chrf|v:2" in text
+    assert "corrected for all comparisons (Holm)" in text and "BLEU: bleu\\textbar{}v:2; chrF: chrf\\textbar{}v:2" in text
     comparisons = tables / "comparisons.tsv"
     comparisons.write_text(comparisons.read_text(encoding="utf-8").replace("finetune\t2\t", "finetune\t1\t"), encoding="utf-8")
     assert "another training may differ" in made(tables)
