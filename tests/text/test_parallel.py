@@ -42,6 +42,7 @@ def test_all_formats_read_alike(tmp_path):
         ("in.jsonl", '{"t": {"de": "a", "en": "b"}}\n', {"de": "t", "en": "t.en"}, r"line 1.*\(t is an object; name a key inside: t\.de\)"),
         ("null.jsonl", '{"a": "a", "d": null}\n', {"de": "a", "en": "a", "document": "d"}, r"line 1.*\(d is null, which names no document"),
         ("zero.tsv", "a\tb\n", {"de": 0, "en": 2}, "numbers from 1"),
+        ("raised.tsv", "a\tb\n", {"de": "²", "en": 2}, "numbers from 1"),
         ("one.tsv", "a\tb\n", {"de": 1}, "has no entry for en"),
     ],
 )

@@ -327,7 +327,7 @@ def _read_tsv(lines: Iterator[tuple[int, dict[str, str]]], languages: tuple[str,
 
 def rows(path: Path, columns: dict[str, int | str], header: bool = False, quoted: bool = False) -> Iterator[tuple[int, dict[str, str]]]:
     """The lines of a TSV file: line number, and column name → cell. Empty lines are passed over, and a `header`."""
-    if not header and not all(str(column).isdigit() and int(column) >= 1 for column in columns.values()):
+    if not header and not all(str(column).isdecimal() and int(column) >= 1 for column in columns.values()):
         ways = "or names in its first line with `header: true`"
         raise InputError(f"{path}: columns of a TSV file are numbers from 1, {ways}, got {columns}{what_else(path)}")
     yield from table_rows(path, columns, header, quoted=quoted)

@@ -147,7 +147,7 @@ def _depth(path: Path, words: dict[int, Word], number: int) -> int:
     depth, line = 0, words[number].line
     while number in words and depth <= len(words):  # as many steps only where heads go round in a circle
         head = words[number].head
-        if not head.isdigit():
+        if not head.isdecimal():
             raise InputError(
                 f"{path}, line {line}: the head of the word is {head!r}; `multiword: fused` needs the numbers of heads, in column "
                 f"{_COLUMNS['head']}"
