@@ -94,7 +94,7 @@ def test_the_end_has_the_answer_the_files_and_what_to_do_next(tmp_path):
     assert [line for line in lines.ended(run, 1.0, 0, []) if "+2.2 BLEU" in line and line.endswith(" on average.")]
     put(tmp_path / "results/comparisons.tsv", HEAD + row.replace("\t1\t3.12", "\t3\t3.12"))
     assert not any("seeds: [" in line for line in lines.ended(run, 754.3, 0, []))
-    assert [*lines.ended(Run(), 1.0, 0, [])] == ["nothing to be done: everything is there already"]
+    assert [*lines.ended(Run(tmp_path / "elsewhere"), 1.0, 0, [])] == ["nothing to be done: everything is there already"]
 
 
 def test_a_run_that_stopped_says_what_is_there_and_how_to_go_on(tmp_path):
