@@ -14,9 +14,10 @@ from transformers import (
     MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING,
     MODEL_FOR_TOKEN_CLASSIFICATION_MAPPING,
     MODEL_MAPPING,
-    PreTrainedModel,
 )
 from transformers.modeling_outputs import SequenceClassifierOutput, TokenClassifierOutput
+
+from workflow_scripts.models.auto_head import AutoHead, base_of
 
 
 class _Head:
@@ -55,8 +56,8 @@ class _ForTokenClassification(_Head):
         return TokenClassifierOutput(logits=self.scores(input_ids, attention_mask))
 
 
-class _Auto:
-    """A head on any decoder, in the manner of transformers' Auto classes."""
+class _Auto(AutoHead):
+    """A head on any decoder."""
 
     _model_mapping = MODEL_MAPPING
     head: ClassVar[type]
@@ -64,17 +65,8 @@ class _Auto:
     """transformers' own classes of such heads, by the class of the configuration."""
 
     @classmethod
-    def from_config(cls, config: Any) -> Any:
-        """A decoder of this configuration with the head, and random weights."""
-        return cls._class_of(type(config))(config)
-
-    @classmethod
-    def from_pretrained(cls, folder: Any, *, config: Any, **settings: Any) -> Any:
-        """The decoder in a folder with the head."""
-        return cls._class_of(type(config)).from_pretrained(folder, config=config, **settings)
-
-    @classmethod
-    def _class_of(cls, config: Any) -> Any:
+    def class_of(cls, config: type) -> Any:
+        """transformers' own class, or one that is made here."""
         return cls.known[config] if config in cls.known else _made(cls.head, config)
 
 
@@ -96,7 +88,7 @@ class DecoderForWords(_Auto):
 def _made(head: Any, config: Any) -> Any:
     """The class of a head on decoders with such a configuration."""
     body: Any = MODEL_MAPPING[config]
-    base = next(each for each in body.__mro__[1:] if issubclass(each, PreTrainedModel))
+    base = base_of(body)
     name = f"{body.__name__.removesuffix('Model')}{head.__name__.removeprefix('_')}"
     # transformers looks into the module of a class for what its layers can do
     return type(name, (head, base), {"base": base, "body": body, "__doc__": head.__doc__, "__module__": body.__module__})

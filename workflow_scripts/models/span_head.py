@@ -17,12 +17,12 @@ from transformers import (
     BertForQuestionAnswering,
     M2M100Model,
     MBartForQuestionAnswering,
-    PreTrainedModel,
     XLMRobertaForQuestionAnswering,
 )
 from transformers.modeling_outputs import TokenClassifierOutput
 from transformers.models.m2m_100.modeling_m2m_100 import M2M100PreTrainedModel
 
+from workflow_scripts.models.auto_head import AutoHead, base_of
 from workflow_scripts.models.tagger import states_of_pieces
 
 
@@ -59,29 +59,22 @@ class M2M100ForSpans(_Spans, M2M100PreTrainedModel):
         self.post_init()
 
 
-class AutoModelForSpans:
-    """Any encoder or decoder with a head that marks a span, in the manner of transformers' Auto classes."""
+class AutoModelForSpans(AutoHead):
+    """Any encoder or decoder with a head that marks a span."""
 
     _model_mapping = MODEL_MAPPING
 
     @classmethod
-    def from_config(cls, config: Any) -> Any:
-        """A model of this configuration with random weights."""
-        kind: Any = type(config)
-        return _spans_of(kind)(config)
-
-    @classmethod
-    def from_pretrained(cls, folder: Any, *, config: Any, **settings: Any) -> Any:
-        """The model in a folder."""
-        kind: Any = type(config)
-        return _spans_of(kind).from_pretrained(folder, config=config, **settings)
+    def class_of(cls, config: type) -> Any:
+        """A class that is made here."""
+        return _spans_of(config)
 
 
 @functools.cache
 def _spans_of(config: Any) -> Any:
     """The class of a model with a head that marks a span, by the class of its configuration."""
     body: Any = MODEL_MAPPING[config]
-    base = next(each for each in body.__mro__[1:] if issubclass(each, PreTrainedModel))
+    base = base_of(body)
 
     def make(self: Any, config: Any) -> None:
         base.__init__(self, config)

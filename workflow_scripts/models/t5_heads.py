@@ -12,11 +12,12 @@ from typing import Any, ClassVar
 
 import torch
 from torch import nn
-from transformers import PreTrainedModel
 from transformers.modeling_outputs import SequenceClassifierOutput, TokenClassifierOutput
 from transformers.models.mt5.modeling_mt5 import MT5Config, MT5EncoderModel
 from transformers.models.t5.modeling_t5 import T5Config, T5EncoderModel
 from transformers.models.umt5.modeling_umt5 import UMT5Config, UMT5EncoderModel
+
+from workflow_scripts.models.auto_head import AutoHead, base_of
 
 ENCODERS: dict[type, Any] = {MT5Config: MT5EncoderModel, T5Config: T5EncoderModel, UMT5Config: UMT5EncoderModel}
 """Class of a configuration → the encoder alone of such a model."""
@@ -85,22 +86,15 @@ class _Marker(_Head):
         return TokenClassifierOutput(logits=logits.masked_fill(~places[:, None], float("-inf")))
 
 
-class _Auto:
-    """A head on the encoder of any such model, in the manner of transformers' Auto classes."""
+class _Auto(AutoHead):
+    """A head on the encoder of any such model."""
 
     head: ClassVar[type]
 
     @classmethod
-    def from_config(cls, config: Any) -> Any:
-        """An encoder of this configuration with the head, and random weights."""
-        kind: Any = type(config)
-        return _made(cls.head, kind)(config)
-
-    @classmethod
-    def from_pretrained(cls, folder: Any, *, config: Any, **settings: Any) -> Any:
-        """The encoder in a folder with the head."""
-        kind: Any = type(config)
-        return _made(cls.head, kind).from_pretrained(folder, config=config, **settings)
+    def class_of(cls, config: type) -> Any:
+        """A class that is made here."""
+        return _made(cls.head, config)
 
 
 class T5EncoderClassifier(_Auto):
@@ -125,6 +119,6 @@ class T5EncoderMarker(_Auto):
 def _made(head: Any, config: Any) -> Any:
     """The class of a head on the encoder of models with such a configuration."""
     body = ENCODERS[config]
-    base = next(each for each in body.__mro__[1:] if issubclass(each, PreTrainedModel))
+    base = base_of(body)
     name = f"{body.__name__.removesuffix('Model')}{head.__name__.removeprefix('_')}"
     return type(name, (head, base), {"base": base, "body": body, "__doc__": head.__doc__, "__module__": __name__})
