@@ -21,7 +21,7 @@ from workflow_scripts.tasks.head_model import load_text_head, load_token_head
 from workflow_scripts.text.corpus import leak_key
 from workflow_scripts.training import backbone
 from workflow_scripts.training import small as small_models
-from workflow_scripts.training.backbone import Backbone, load_from_hub
+from workflow_scripts.training.backbone import Backbone, Use, load_from_hub
 from workflow_scripts.training.loop import load_model
 from workflow_scripts.training.pretraining import denoised, own_documents
 from workflow_scripts.training.settings import Training
@@ -186,16 +186,16 @@ def test_weights_that_a_folder_lacks_are_not_drawn(tmp_path, make, kept, said):
     save_file({name: weight for name, weight in weights.items() if kept(name)}, folder / "model.safetensors", {"format": "pt"})
     settings = Backbone(kind="hub", model=str(folder))
     if said is None:
-        load_from_hub(settings, ("de", "en"), tmp_path / "copy", encoder_will_do=True)
+        load_from_hub(settings, Use(("de", "en"), encoder_will_do=True), tmp_path / "copy")
         return
     with pytest.raises(InputError, match=said):
-        load_from_hub(settings, ("de", "en"), tmp_path / "copy", encoder_will_do=True)
+        load_from_hub(settings, Use(("de", "en"), encoder_will_do=True), tmp_path / "copy")
     save_file({f"module.{name}": weight for name, weight in weights.items()}, folder / "model.safetensors", {"format": "pt"})
     with pytest.raises(InputError, match=r"it lacks .* more, and has module\.\S+, which no such model has"):
-        load_from_hub(settings, ("de", "en"), tmp_path / "copy", encoder_will_do=True)
+        load_from_hub(settings, Use(("de", "en"), encoder_will_do=True), tmp_path / "copy")
     (folder / "model.safetensors").write_bytes(b"no weights\n")
     with pytest.raises(InputError, match=r"model\.safetensors: is no whole file of weights"):
-        load_from_hub(settings, ("de", "en"), tmp_path / "copy", encoder_will_do=True)
+        load_from_hub(settings, Use(("de", "en"), encoder_will_do=True), tmp_path / "copy")
 
 
 @pytest.mark.parametrize("revision", [None, "v1"])
@@ -279,7 +279,7 @@ def test_an_encoder_without_a_pooler_is_the_same_each_time(tmp_path):
     found = []
     for seed in (1, 2):
         torch.manual_seed(seed)
-        load_from_hub(Backbone(kind="hub", model=str(plain)), ("de", "en"), tmp_path / f"copy{seed}", encoder_will_do=True)
+        load_from_hub(Backbone(kind="hub", model=str(plain)), Use(("de", "en"), encoder_will_do=True), tmp_path / f"copy{seed}")
         found.append(load_file(tmp_path / f"copy{seed}/model.safetensors"))
     assert found[0].keys() == found[1].keys() and all(torch.equal(found[1][name], weight) for name, weight in found[0].items())
     assert not any("pooler" in name for name in found[0])
@@ -291,10 +291,10 @@ def test_a_veco_from_a_folder_keeps_its_cross_attention_where_its_head_is_kept(t
     save_model(stack, load_tokenizer(plain), tmp_path / "veco")
     wanted = {name: weight for name, weight in stack.state_dict().items() if CROSS in name}
     settings = Backbone(kind="hub", model=str(tmp_path / "veco"))
-    load_from_hub(settings, ("de", "en"), tmp_path / "whole", encoder_will_do=True, keep_head=True)
+    load_from_hub(settings, Use(("de", "en"), encoder_will_do=True, keep_head=True), tmp_path / "whole")
     found = load_stack(tmp_path / "whole", cross=True).state_dict()
     assert has_cross_attention(tmp_path / "whole") and all(torch.equal(found[name], weight) for name, weight in wanted.items())
-    load_from_hub(settings, ("de", "en"), tmp_path / "alone", encoder_will_do=True)
+    load_from_hub(settings, Use(("de", "en"), encoder_will_do=True), tmp_path / "alone")
     assert not any(CROSS in name for name in load_file(tmp_path / "alone/model.safetensors"))
 
 

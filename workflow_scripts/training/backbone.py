@@ -15,13 +15,13 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 from pydantic import Field
 
 from workflow_scripts import registry
 from workflow_scripts.entry_names import Named
-from workflow_scripts.models.family import DEFAULT_FAMILY
+from workflow_scripts.models.family import DEFAULT_FAMILY, Family
 from workflow_scripts.models.folders import licence_of, located
 from workflow_scripts.models.foreign_code import code_left_out, code_that_ran, trusting
 from workflow_scripts.models.recognition import TAKE_A_WRITER, family_of, titles, why_it_only_reads
@@ -37,6 +37,12 @@ from workflow_scripts.training.pretraining_settings import Pretraining, Texts
 from workflow_scripts.training.ready import made_from, take
 from workflow_scripts.training.settings import Training
 from workflow_scripts.training.small import Small, build_model
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+    from workflow_scripts.models.tokenisation import Codec
+    from workflow_scripts.models.trimming import Trimmed
 
 
 @dataclass
@@ -192,8 +198,8 @@ def main(
         details = continue_pretraining(settings, start, texts, job)
     else:
         if settings.published:
-            text = (*task_text, *held_out)
-            load = partial(load_from_hub, settings, languages, output, text, encoder_will_do, keep_head, templates, chat, prefixes)
+            use = Use(languages, (*task_text, *held_out), encoder_will_do, keep_head, templates, prefixes, chat)
+            load = partial(load_from_hub, settings, use, output)
             details = load() if settings.kind == "hub" else load_from_fairseq(settings, output.parent, load)
         elif settings.kind == "arm":
             details = take_arm(start, output, task_text, held_out, settings.with_head)
@@ -288,34 +294,28 @@ def convert_backbone(settings: Backbone, start: Path | None, output: Path, encod
     return {"start": str(start), "family": family_of(output).model_type, **converted}
 
 
-def load_from_hub(
-    settings: Backbone,
-    languages: tuple[str, ...],
-    output: Path,
-    text: tuple[Path, ...] = (),
-    encoder_will_do: bool = False,
-    keep_head: bool = False,
-    templates: tuple[str, ...] = (),
-    chat: bool = False,
-    prefixes: tuple[str, ...] = (),
-    *,
-    converted: Path | None = None,
-) -> dict:
-    """Load a model from hub or folder and save it in place; raises `InputError` with the way out.
+class Use(NamedTuple):
+    """What the experiments want of a model that exists."""
 
-    `text` is all that the experiments read and write, `prefixes` what stands before texts, `templates` how they ask a decoder, and `chat`
-    whether some do so in its own chat template, for trimming. `converted` is the folder of a model that was converted from another format;
-    it is read instead of `settings.model`. Returns what ``backbone.json`` says of the model, with the commit that the hub's `revision`
-    stands for, or the checksums of a folder's files.
+    languages: tuple[str, ...]
+    text: tuple[Path, ...] = ()
+    """All that they read and write. A model is trimmed to it, and to the three below: templates, prefixes and chat."""
+    encoder_will_do: bool = False
+    keep_head: bool = False
+    """Its pretraining goes on, so it keeps the head that it was pretrained with."""
+    templates: tuple[str, ...] = ()
+    prefixes: tuple[str, ...] = ()
+    chat: bool = False
+
+
+def load_from_hub(settings: Backbone, use: Use, output: Path, *, converted: Path | None = None) -> dict:
+    """Load a model from hub or folder and save it in `output`; raises `InputError` with the way out.
+
+    `converted` is the folder of a model that was converted from another format; it is read instead of `settings.model`. Returns what
+    ``backbone.json`` says of the model, with the commit that the hub's `revision` stands for, or the checksums of a folder's files.
     """
-    from transformers import AutoModel
-
-    from workflow_scripts.models.networks import of_text_part, read_weights, save_model
-    from workflow_scripts.models.templates import rendered, rendered_in_chat
+    from workflow_scripts.models.networks import of_text_part, save_model
     from workflow_scripts.models.tokenisation import load_codec
-    from workflow_scripts.models.trimming import trim
-    from workflow_scripts.models.veco import has_cross_attention, load_stack
-    from workflow_scripts.training.loop import load_model
 
     if not settings.model:
         raise InputError("backbone of kind hub needs `model`: a Hugging Face id or a folder")
@@ -324,36 +324,16 @@ def load_from_hub(
         family = family_of(local)
     if left := code_left_out(local):
         print(f"note: {local}: its own code ({left}) is left out, as transformers has models of this type", flush=True)
-    if not family.writes and not encoder_will_do:
-        writers = titles(one for one in registry.entries("family").values() if one.writes)
-        raise InputError(
-            f"backbone {settings.model!r} is an encoder ({family.model_type}), which cannot write text; translation and arms with a "
-            f"pretext phase need one that writes ({writers}). Otherwise let the experiment name `arms` that only finetune"
-        )
     only_reads = why_it_only_reads(local) if family.causal else ""
-    if only_reads and (keep_head or not encoder_will_do):
-        raise InputError(f"backbone {settings.model!r} cannot write text: {only_reads}; {TAKE_A_WRITER}")
+    _check_use(settings.model, family, only_reads, use)
     codec = load_codec(local)
-    codec.untagged(languages, encoder_will_do)
+    codec.untagged(use.languages, use.encoder_will_do)
     pieces = len(codec.tokenizer)
-    # an encoder goes without the head, or the cross-attention, that it was pretrained with, unless its pretraining is continued
-    if keep_head and has_cross_attention(local):
-        network = load_stack(local, cross=True)
-    elif keep_head or (family.writes and not only_reads):
-        network = load_model(local, Training(dropout=0.1), seed=0)
-    else:
-        network = read_weights(AutoModel, local, **family.bare)
+    network = _network_for(local, family, only_reads, use)
     counts: dict[str, int] = {}
     with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
         if settings.trim:
-            if not text:
-                raise InputError("`trim` needs the experiments' text: --task-text and --held-out")
-            lines = (line for path in text for line in read_sentences(path))
-            asked = rendered(templates, languages, usual=family.causal) if family.causal or family.prefixed else []
-            asked += [f"{prefix}a" for prefix in prefixes]
-            if chat and family.causal:
-                asked += rendered_in_chat(codec.tokenizer, templates, languages)
-            codec, counts = trim(network, codec, lines, Path(folder), asked)
+            codec, counts = _trimmed(network, codec, use, Path(folder))
         save_model(network, codec.tokenizer, output)
     return {
         "model": settings.model,
@@ -368,6 +348,51 @@ def load_from_hub(
         **({"licence": licence} if (licence := licence_of(Path(local))) else {}),
         **({"text_part": True} if of_text_part(local) else {}),
     }
+
+
+def _check_use(model: str, family: Family, only_reads: str, use: Use) -> None:
+    """Raise `InputError` if the experiments let the model write, and it cannot; `only_reads` says why a decoder cannot."""
+    if not family.writes and not use.encoder_will_do:
+        writers = titles(one for one in registry.entries("family").values() if one.writes)
+        raise InputError(
+            f"backbone {model!r} is an encoder ({family.model_type}), which cannot write text; translation and arms with a "
+            f"pretext phase need one that writes ({writers}). Otherwise let the experiment name `arms` that only finetune"
+        )
+    if only_reads and (use.keep_head or not use.encoder_will_do):
+        raise InputError(f"backbone {model!r} cannot write text: {only_reads}; {TAKE_A_WRITER}")
+
+
+def _network_for(local: str, family: Family, only_reads: str, use: Use) -> "PreTrainedModel":
+    """The model's weights with the parts that the experiments use.
+
+    An encoder goes without the head, or the cross-attention, that it was pretrained with, unless its pretraining goes on.
+    """
+    from transformers import AutoModel
+
+    from workflow_scripts.models.networks import read_weights
+    from workflow_scripts.models.veco import has_cross_attention, load_stack
+    from workflow_scripts.training.loop import load_model
+
+    if use.keep_head and has_cross_attention(local):
+        return load_stack(local, cross=True)
+    if use.keep_head or (family.writes and not only_reads):
+        return load_model(local, Training(dropout=0.1), seed=0)
+    return read_weights(AutoModel, local, **family.bare)
+
+
+def _trimmed(network: "PreTrainedModel", codec: "Codec", use: Use, folder: Path) -> "Trimmed":
+    """The network in place, and its tokenizer, with the pieces that the experiments need, and how many those are."""
+    from workflow_scripts.models.templates import rendered, rendered_in_chat
+    from workflow_scripts.models.trimming import trim
+
+    if not use.text:
+        raise InputError("`trim` needs the experiments' text: --task-text and --held-out")
+    form = codec.form
+    asked = rendered(use.templates, use.languages, usual=form.causal) if form.causal or form.prefixed else []
+    asked += [f"{prefix}a" for prefix in use.prefixes]
+    if use.chat and form.causal:
+        asked += rendered_in_chat(codec.tokenizer, use.templates, use.languages)
+    return trim(network, codec, (line for path in use.text for line in read_sentences(path)), folder, asked)
 
 
 def load_from_fairseq(settings: Backbone, beside: Path, load: Callable[..., dict]) -> dict:
