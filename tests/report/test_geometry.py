@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from invented import configuration, done_again, put, report, results, study_of
 
-from workflow_scripts.report.__main__ import overview_rows
 from workflow_scripts.report.geometry import distances, plane
+from workflow_scripts.report.overview import overview_rows
 from workflow_scripts.stage import read_json
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from workflow_scripts.report import paper
-from workflow_scripts.report.__main__ import COMPARISONS_HEADER, SCORES_HEADER
+from workflow_scripts.report.score_table import COMPARISONS_HEADER, SCORES_HEADER
 from workflow_scripts.stage import InputError
 
 

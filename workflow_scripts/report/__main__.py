@@ -5,20 +5,18 @@ The modules beside this one read result files and return plain data. `headline` 
 models, and `origins` about cost and provenance. `drawing` turns numbers into SVG. The templates lay everything out on a page that loads
 nothing from elsewhere. Where a part of the page cannot be made, the page says why, and has the rest.
 
-`scores.tsv` has one row per score, word accuracy and distance of each seed. `transfer.tsv` and `analyses.tsv` have the numbers of
-comparisons of models and of analyses.
+`scores.tsv` and `comparisons.tsv` are those of `score_table`. `transfer.tsv` and `analyses.tsv` have the numbers of comparisons of
+models and of analyses.
 """
 
 import contextlib
-import csv
 import functools
 import hashlib
-import itertools
 import json
 import shlex
 import sys
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -29,14 +27,15 @@ from markupsafe import Markup
 from workflow_scripts.config.configuration import Config
 from workflow_scripts.report import drawing, labels, model_analyses, transfer_tables
 from workflow_scripts.report.about import about, command, meanings, time_of_more_seeds
-from workflow_scripts.report.comparison import contrast, interval_and_p, reasons
 from workflow_scripts.report.experimental_setup import too_long
 from workflow_scripts.report.explorer import write_explorer
 from workflow_scripts.report.headline import bridges
 from workflow_scripts.report.measures import score_names
 from workflow_scripts.report.origins import acquired, cost, provenances
+from workflow_scripts.report.overview import overview
 from workflow_scripts.report.predictors import predictors
 from workflow_scripts.report.published import published, updates_needed
+from workflow_scripts.report.score_table import COMPARISONS_HEADER, SCORES_HEADER, comparison_rows, score_rows, write_table
 from workflow_scripts.report.section_parts import parts_of
 from workflow_scripts.report.study import SoFar, Study, configured, digits
 from workflow_scripts.report.zero_shot import directions, zero_shot
@@ -47,20 +46,6 @@ from workflow_scripts.stage import InputError, atomic, run
 from workflow_scripts.tasks.plan import Plans
 from workflow_scripts.text.languages import language
 
-SCORES_HEADER = ("experiment", "task", "corpus", "testset", "direction", "arm", "seed", "metric", "value", "signature", "low", "high", "p")
-COMPARISONS_HEADER = (
-    *("experiment", "testset", "metric", "arm", "other", "seeds"),
-    *("difference", "low", "high", "seeds_low", "seeds_high", "p", "p_uncorrected"),
-)
-REPRESENTATION_METRICS = {
-    "distance_pairs_rms": "pairs_rms",
-    "distance_pairs": "pairs",
-    "distance_means": "means",
-    "cosine": "cosine",
-    "retrieval_source_to_target": "source_to_target",
-    "retrieval_target_to_source": "target_to_source",
-}
-"""Metric name in scores.tsv → key in representation.json, of what is measured in the last layer."""
 ON_INDEX: dict[str, Any] = {"overview": {}, "zero_shot": [], "directions": [], "accuracies": [], "transfer": {}, "analyses": []}
 """What the pages of single experiments lack, because the index has it."""
 
@@ -174,14 +159,6 @@ def explored(study: Study, made: jinja2.Environment, folder: Path | None, up: st
     return {name.removeprefix(f"{study.name}.").removesuffix(".html"): f"{up}{folder.name}/{name}" for name in names}
 
 
-def write_table(path: Path, header: tuple[str, ...], rows: Iterable[tuple]) -> None:
-    """Write a table as TSV."""
-    with atomic(path) as file:
-        table = csv.writer(file, delimiter="\t", lineterminator="\n")
-        table.writerow(header)
-        table.writerows(rows)
-
-
 def templates(settings: Config) -> jinja2.Environment:
     """The environment of the templates beside this module, with the functions and values that they use."""
     made = jinja2.Environment(
@@ -258,109 +235,6 @@ def marked_if_it_fails(part: dict[str, Any], name: str) -> Iterator[None]:
             traceback.print_exc()
         part["failed"][name] = str(error) if expected else f"{type(error).__name__}: {error}"
         print(f"{part['study'].name}, {name}: {part['failed'][name]}", file=sys.stderr)
-
-
-def overview(sections: list[dict[str, Any]]) -> dict[str, Any]:
-    """Table and chart that compare several experiments; empty for a single one.
-
-    The table has a row per experiment, test set and arm (a classification: per arm, its average over test sets); a row without a
-    score has a `reason`. `trivial` is the trivial baseline, where there is one. The chart shows the gain in score against the
-    reduction of the distance between the languages.
-    """
-    if len(sections) < 2:
-        return {}
-    rows = [row for part in sections for row in (labels.overview_rows if part["study"].labelled else overview_rows)(part)]
-    translated = [row for row in rows if not row["study"].labelled]
-    points = []
-    for colour, arm in enumerate(dict.fromkeys(row["arm"] for row in translated if row["arm"] != row["study"].baseline), 1):
-        mine = [row for row in translated if row["arm"] == arm and row["gain"] and row["closer"] is not None]
-        lines = [[(row["closer"], row["gain"]["mean"])] for row in mine]
-        points.append({"name": arm, "colour": colour, "lines": lines, "labels": [row["study"].name for row in mine]})
-    return {
-        "rows": rows,
-        "points": points,
-        "metrics": list(dict.fromkeys(row["metric"] for row in rows)),
-        "covers": list(dict.fromkeys(part["scores"]["covers"] for part in sections if "scores" in part)),
-        "trivial": any(row["trivial"] is not None for row in rows),
-        "drawn": " or ".join(dict.fromkeys(row["metric"] for row in translated)),
-    }
-
-
-def overview_rows(part: dict[str, Any]) -> list[dict[str, Any]]:
-    """Rows of the overview for one experiment on parallel text."""
-    study: Study = part["study"]
-    distances = part["distances"]["rows"] if "distances" in part else []
-    finetuned = {row["arm"]: row for row in distances if row["phase"] == "finetune"}
-    after = {arm: row["pairs_rms"]["mean"] for arm, row in finetuned.items()}
-    # of encoders another kind of vectors is measured, so that a difference would mean nothing
-    alike = {arm for arm, row in finetuned.items() if row["measured"] == finetuned[study.baseline]["measured"]}
-    measured = part.get("scores", {"measures": [], "over_seeds": [], "trivial": {}})
-    over_seeds = {
-        (r["testset"], r["arm"]): r for r in measured["over_seeds"] if (r["metric"], r["other"]) == (study.leading, study.baseline)
-    }
-    rows = []
-    for testset, arm in itertools.product(study.testsets, study.arms):
-        cell = part["scores"]["tables"][testset]["cells"].get((arm, study.leading)) if "scores" in part else None
-        rows.append(
-            {"study": study, "metric": study.leading, "testset": testset, "arm": arm, "score": cell}
-            | {"trivial": measured["trivial"].get(testset, {}).get(study.leading)}
-            | {"gain": contrast(measured["measures"], arm, study.baseline, testset, study.leading)}
-            | {"markers": [r["marker"] for r in cell["seeds"] if r["marker"]] if cell else []}
-            | {"tested": over_seeds.get((testset, arm))}
-            | {"distance": after.get(arm), "closer": after[study.baseline] - after[arm] if arm in alike else None}
-            | {"reason": "" if cell else part["failed"].get("scores") or "; ".join(reasons(study, testset, arm))}
-        )
-    return rows
-
-
-def score_rows(part: dict[str, Any]) -> list[tuple]:
-    """Rows of `scores.tsv`: metrics, word accuracies, and the distances of backbone and arms (their signature is the tag format).
-
-    Metrics that were tested with a seed have their 95 % interval and p against the baseline.
-    """
-    study: Study = part["study"]
-    if study.labelled:
-        return labels.score_rows(study, part["scores"]["measures"]) if "scores" in part else []
-    head, direction = (study.name, study.settings.task, study.corpus_name), f"{study.source}-{study.target}"
-    directions = {test: "-".join(code for code, _ in study.sides(test)) for test in study.tested}
-    rows: list[tuple] = [
-        (
-            *head,
-            r["testset"],
-            directions[r["testset"]],
-            r["arm"],
-            r["seed"],
-            r["metric"],
-            round(r["value"], 6),
-            r["signature"],
-            *interval_and_p(r),
-        )
-        for r in (part["scores"]["measures"] if "scores" in part else [])
-    ]
-    words = part["words"]["testsets"] if "words" in part else {}
-    for (testset, accuracy), arm, (place, seed) in itertools.product(words.items(), study.arms, enumerate(study.seeds)):
-        limits = f"low<{accuracy['low']},high>={accuracy['high']}"
-        for bucket in accuracy["buckets"]:
-            value = round(accuracy["cells"][arm, bucket]["values"][place], 6)
-            rows.append((*head, testset, direction, arm, seed, f"word_f_{bucket}", value, limits, "", "", ""))
-    for row in part["distances"]["rows"] if "distances" in part else []:
-        # the backbone is the same for all seeds
-        for one, report in zip(study.seeds if row["phase"] else [""], row["reports"], strict=True):
-            measured = {name: report[key] for name, key in REPRESENTATION_METRICS.items()}
-            if "unaligned" in report:
-                measured["distance_means_unaligned"] = report["unaligned"]["means"]
-            for metric, value in measured.items():
-                phase = f"_{row['phase']}" if row["phase"] not in ("", "finetune") else ""
-                rows.append((*head, "", direction, row["arm"], one, metric + phase, round(value, 6), report["tag_format"], "", "", ""))
-    return rows
-
-
-def comparison_rows(part: dict[str, Any]) -> Iterator[tuple]:
-    """Rows of `comparisons.tsv`: every arm against every other over all seeds, as the table of these on the page has them."""
-    for row in part["scores"]["over_seeds"] if "scores" in part else []:
-        numbers = (row["difference"], row["low"], row["high"], *(row["by_seed"] or (None, None)), row["p"], row["p_single"])
-        head = (part["study"].name, *(row[key] for key in ("testset", "metric", "arm", "other", "seeds")))
-        yield *head, *("" if number is None else round(number, 6) for number in numbers)
 
 
 if __name__ == "__main__":
