@@ -90,64 +90,72 @@ def write_report(
         failed = sections[0]["failed"]
         raise InputError(f"no part of the report can be made: {failed.get('run') or next(iter(failed.values()))}")
     made = templates(plans.config)
-    for part in sections:
-        part["explored"] = explored(part["study"], made, translations, "../" if pages else "")
     for number, part in enumerate(sections):
+        part["explored"] = explored(part["study"], made, translations, "../" if pages else "")
         render_parts(made, part, first=not number or bool(pages))
-    page = made.get_template("page.html.j2")
-    looked_into = model_analyses.analyses(results, plans.config)
+    common = of_all(results, plans, sections) | {"so_far": so_far}
+    say_how_to_repeat(results, plans, sections, common)
+    write_pages(made.get_template("page.html.j2"), results, html, pages, sections, common)
+    if scores:
+        write_table(scores, SCORES_HEADER, (row for part in sections for row in score_rows(part)))
+    own = {
+        "comparisons": (COMPARISONS_HEADER, (row for part in sections for row in comparison_rows(part))),
+        "transfer": (transfer_tables.HEADER, transfer_tables.rows(common["transfer"])),
+        "analyses": (model_analyses.HEADER, model_analyses.rows(common["analyses"])),
+    }
+    for path in tables:
+        write_table(path, *own[path.stem])
+
+
+def of_all(results: Path, plans: Plans, sections: list[dict[str, Any]]) -> dict[str, Any]:
+    """What the page says of all experiments together, of models, cost and provenance."""
+    analyses = model_analyses.analyses(results, plans.config)
     transferred = transfer_tables.transfer(results, plans)
-    read_for_it = [path for each in studies for path in each.read] + [path for each in looked_into for path in each["read"]]
-    read_for_it += transferred.get("read", [])
-    common: dict[str, Any] = {
+    read = [path for part in sections for path in part["study"].read] + [path for each in analyses for path in each["read"]]
+    read += transferred.get("read", [])
+    return {
         "overview": overview(sections),
         "zero_shot": zero_shot(sections),
         "directions": directions(sections),
         # a comparison of models has these numbers already
         "accuracies": [] if transferred else labels.accuracies(sections),
         "transfer": transferred,
-        "predictors": predictors(transferred, looked_into),
-        "analyses": looked_into,
+        "predictors": predictors(transferred, analyses),
+        "analyses": analyses,
         "titles": model_analyses.titles(),
         "views": model_analyses.views(),
         "cost": cost(results),
         "data": acquired(results, plans),
-        "provenance": provenances(results, [path for path in read_for_it if path.is_relative_to(results)]),
-        "so_far": so_far,
+        "provenance": provenances(results, [path for path in read if path.is_relative_to(results)]),
     }
+
+
+def say_how_to_repeat(results: Path, plans: Plans, sections: list[dict[str, Any]], common: dict[str, Any]) -> None:
+    """Add the run's command, that of more seeds for each experiment, and what the line under the title says."""
     called = command(results)
+    for part in sections:
+        seeds = {part["study"].name: getattr(part["study"].settings, "seeds", None)}
+        more = [] if called is None else ["snakemake", *with_more_seeds(called, plans.config.run.seeds, seeds)]
+        part["for_more_seeds"] = shlex.join(more)
     common["command"] = "" if called is None else shlex.join(["snakemake", *called])
-    for study, part in zip(studies, sections, strict=True):
-        seeds = {study.name: getattr(study.settings, "seeds", None)}
-        part["for_more_seeds"] = (
-            "" if called is None else shlex.join(["snakemake", *with_more_seeds(called, plans.config.run.seeds, seeds)])
-        )
-    common["about"] = about(results, studies, common["provenance"])
+    common["about"] = about(results, [part["study"] for part in sections], common["provenance"])
     common["more_seeds"] = time_of_more_seeds(results, common["cost"])
-    if pages:
-        links = {each.name: f"{path.parent.relative_to(html.parent)}/{path.name}" for each, path in zip(studies, pages, strict=True)}
-        for path, part in zip(pages, sections, strict=True):
-            with atomic(path) as file:
-                back = "../" * len(path.parent.relative_to(html.parent).parts) + html.name
-                file.write(
-                    page.render(
-                        experiments=[part],
-                        linked={},
-                        back=back,
-                        **common | ON_INDEX | {"provenance": provenances(results, part["study"].read)},
-                    )
-                )
+
+
+def write_pages(
+    page: jinja2.Template, results: Path, html: Path, pages: tuple[Path, ...], sections: list[dict[str, Any]], common: dict[str, Any]
+) -> None:
+    """Write all experiments to the one page `html`, or with `pages` each to its own, of which `html` is then the index."""
+    links: dict[str, str] = {}
+    for path, part in zip(pages, sections if pages else [], strict=True):
+        inside = path.parent.relative_to(html.parent)
+        links[part["study"].name] = f"{inside}/{path.name}"
+        back = "../" * len(inside.parts) + html.name
+        own = common | ON_INDEX | {"provenance": provenances(results, part["study"].read)}
+        with atomic(path) as file:
+            file.write(page.render(experiments=[part], linked={}, back=back, **own))
     with atomic(html) as file:
-        file.write(page.render(experiments=[] if pages else sections, linked=links if pages else {}, back="", **common))
-    if scores:
-        write_table(scores, SCORES_HEADER, (row for part in sections for row in score_rows(part)))
-    own = {
-        "comparisons": (COMPARISONS_HEADER, (row for part in sections for row in comparison_rows(part))),
-        "transfer": (transfer_tables.HEADER, transfer_tables.rows(transferred)),
-        "analyses": (model_analyses.HEADER, model_analyses.rows(looked_into)),
-    }
-    for path in tables:
-        write_table(path, *own[path.stem])
+        file.write(page.render(experiments=[] if pages else sections, linked=links, back="", **common))
 
 
 def explored(study: Study, made: jinja2.Environment, folder: Path | None, up: str) -> dict[str, str]:
