@@ -20,7 +20,7 @@ import json
 import tempfile
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from workflow_scripts import plugins, registry
 from workflow_scripts.models.reading import check_read
@@ -173,51 +173,52 @@ def translate(
         raise InputError("give both --switch and --lexicon, or neither: the settings of switching, and the words to switch to")
     job, settings = _with_choice(job, settings, "finetune")
     switching = from_plain(CodeSwitch, json.loads(switch)) if switch else None
-    more = list(zip(more_sources, more_targets, zip(more_languages, more_target_languages, strict=True), strict=True))
+    further = zip(more_sources, more_targets, zip(more_languages, more_target_languages, strict=True), strict=True)
+    first, *more = parts = [_Pairs(train_source, train_target, languages), *(_Pairs(*one) for one in further)]
 
     unknown: dict[str, Any] = {}
-    sides = [(train_source, languages[0]), (train_target, languages[1])]
-    sides += [side for source, target, direction in more for side in ((source, direction[0]), (target, direction[1]))]
     room = Room.of(settings, leave_out=not documents)
 
     def read(codec: Codec) -> tuple[Rounds, list[Dev]]:
+        sides = [side for part in parts for side in zip((part.source, part.target), part.languages, strict=True)]
         unknown.update(check_read(codec, ((str(path), code, read_lines(path)) for path, code in sides)))
         dev = [aligned_dev(dev_source, dev_target, languages, codec, room)]
-        parts: list[Rounds] = []
+        learnt: list[Rounds] = [ParallelText(*part, codec, settings, room) for part in more]
         if switching and lexicon:
-            parts += [SwitchedText(train_source, train_target, languages, codec, settings, lexicon, switching, job.seed, room)]
+            learnt.insert(0, SwitchedText(*first, codec, settings, lexicon, switching, job.seed, room))
         else:
-            parts += [ParallelText(train_source, train_target, languages, codec, settings, room)]
-        parts += [ParallelText(*text, codec, settings, room) for text in more]
-        return (parts[0] if len(parts) == 1 else Joined(parts)), dev
+            learnt.insert(0, ParallelText(*first, codec, settings, room))
+        return (learnt[0] if len(learnt) == 1 else Joined(learnt)), dev
 
     asked = from_plain(Templates, json.loads(templates))
     if shots >= 0:
         return ask(job, settings, read, asked, (train_source, train_target), shots, room=room, languages=languages, documents=documents)
     text = {"train source": train_source, "train target": train_target, "dev source": dev_source, "dev target": dev_target}
     text |= {"lexicon": lexicon} if lexicon else {}
-    for number, (more_source, more_target, direction) in enumerate(more, 1):
-        text |= {f"source {number} of {'-'.join(direction)}": more_source, f"target {number} of {'-'.join(direction)}": more_target}
+    for number, part in enumerate(more, 1):
+        name = f"{number} of {'-'.join(part.languages)}"
+        text |= {f"source {name}": part.source, f"target {name}": part.target}
     method = _method_of(registry.entry("generator", generator), generator_settings)
-    if switching:
-        method = method._replace(about={**method.about, "switch": asdict(switching)})
+    about: dict[str, Any] = {"switch": asdict(switching)} if switching else {}
     if targets_from:
-        targets = list(read_lines(train_target))
-        empty = sum(is_blank(targets[place]) for place in same_choice(len(targets), settings.pairs))
-        written = {"targets_from": targets_from, "empty_targets": empty}
-        method = method._replace(about={**method.about, **written})
-    train_phase(
-        job,
-        settings,
-        text,
-        read,
-        room,
-        method,
-        templates=asked,
-        languages=languages,
-        documents=documents,
-        about_text={"unknown": unknown},
-    )
+        about |= {"targets_from": targets_from, "empty_targets": _empty(train_target, settings.pairs)}
+    method = method._replace(about={**method.about, **about})
+    described: dict[str, Any] = {"languages": languages, "documents": documents, "about_text": {"unknown": unknown}}
+    train_phase(job, settings, text, read, room, method, templates=asked, **described)
+
+
+class _Pairs(NamedTuple):
+    """Files of parallel text, and their languages."""
+
+    source: Path
+    target: Path
+    languages: tuple[str, str]
+
+
+def _empty(file: Path, pairs: int | None) -> int:
+    """How many lines are blank, of the `pairs` that are learnt."""
+    lines = list(read_lines(file))
+    return sum(is_blank(lines[place]) for place in same_choice(len(lines), pairs))
 
 
 def _method_of(entry: Generator, given: str) -> Method:
