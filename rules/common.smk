@@ -27,8 +27,8 @@ from workflow_scripts.config.analyses import layerwise
 from workflow_scripts.evidence.comet import Comet
 from workflow_scripts.models import foreign_code
 from workflow_scripts.names import instead
-from workflow_scripts.run import analyses, arms, backbone_inputs, bridges, lexicon_inputs, report_inputs, searches, text_inputs
-from workflow_scripts.run import transfer_comparisons, urgency
+from workflow_scripts.run import analyses, arms, backbone_inputs, bridges, head_inputs, lexicon_inputs, report_inputs
+from workflow_scripts.run import searches, text_inputs, transfer_comparisons, urgency
 from workflow_scripts.run.config import check_folder, check_record, dumped, load
 from workflow_scripts.run.uses import missing_files
 from workflow_scripts.run.digest import digest

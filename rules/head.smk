@@ -2,11 +2,11 @@
 rule head_finetune:
     input:
         unpack(of(arms.grid_choice)),
-        unpack(of(arms.switched_while_finetuning)),
-        unpack(of(arms.finetuning_plugins)),
+        unpack(of(head_inputs.switched_while_finetuning)),
+        unpack(of(head_inputs.finetuning_plugins)),
         start=of(arms.phase_start, "finetune"),
-        train=of(arms.finetuning_text, "train"),
-        dev=of(arms.finetuning_text, "dev"),
+        train=of(head_inputs.finetuning_text, "train"),
+        dev=of(head_inputs.finetuning_text, "dev"),
     output:
         model=directory("results/runs/{experiment}/{arm}/seed{seed}/finetune/model"),
         curve=report(
@@ -38,7 +38,7 @@ rule head_finetune:
         lexicons=lambda w, input: flags(input, "lexicons"),
         into=lambda w, input: ["--into", *of(bridges.switched_into)(w)] if input.get("lexicons") else [],
         checkpoints="results/runs/{experiment}/{arm}/seed{seed}/finetune/checkpoints",
-        settings=of(arms.finetuning_settings),
+        settings=of(head_inputs.finetuning_settings),
     shell:
         "exec python -m workflow_scripts.tasks.head finetune --task {params.task} --start {input.start:q} --train {input.train:q} "
         "--dev {input.dev:q} --model {output.model:q} --curve {output.curve:q} --report {output.report:q} --checkpoints {params.checkpoints:q} "
@@ -50,10 +50,10 @@ rule head_finetune:
 rule head_prediction:
     input:
         unpack(of(arms.grid_choice)),
-        unpack(of(arms.learnt_by_the_baseline)),
-        unpack(of(arms.scoring_plugins)),
+        unpack(of(head_inputs.learnt_by_the_baseline)),
+        unpack(of(head_inputs.scoring_plugins)),
         model="results/runs/{experiment}/{arm}/seed{seed}/finetune/model",
-        examples=of(arms.tested_examples),
+        examples=of(head_inputs.tested_examples),
     output:
         folder=report(
             directory("results/runs/{experiment}/{arm}/seed{seed}/predictions"),
@@ -77,11 +77,11 @@ rule head_prediction:
     params:
         task=unrecorded(attrgetter("plan.task.name")),
         testsets=of(arms.testsets),
-        languages=of(arms.tested_languages),
-        labels=unrecorded(arms.label_flags),
+        languages=of(head_inputs.tested_languages),
+        labels=unrecorded(head_inputs.label_flags),
         choice=lambda w, input: flags(input, "choice"),
         train=lambda w, input: flags(input, "train"),
-        settings=of(arms.head_block),
+        settings=of(head_inputs.head_block),
     shell:
         "python -m workflow_scripts.tasks.head predict --task {params.task} --model {input.model:q} --examples {input.examples:q} "
         "--folder {output.folder:q} --testsets {params.testsets:q} --languages {params.languages:q} {params.labels:q} "
@@ -90,9 +90,9 @@ rule head_prediction:
 
 rule head_significance:
     input:
-        unpack(of(arms.scoring_plugins)),
+        unpack(of(head_inputs.scoring_plugins)),
         systems=of(arms.of_runs, "predictions"),
-        examples=of(arms.tested_examples),
+        examples=of(head_inputs.tested_examples),
     output:
         report(
             "results/runs/{experiment}/significance.json",
@@ -113,10 +113,10 @@ rule head_significance:
         task=unrecorded(attrgetter("plan.task.name")),
         names=of(attrgetter("plan.arms")),
         testsets=of(arms.testsets),
-        languages=of(arms.tested_languages),
+        languages=of(head_inputs.tested_languages),
         seeds=of(attrgetter("plan.seeds")),
-        labels=unrecorded(arms.label_flags),
-        head=of(arms.head_block),
+        labels=unrecorded(head_inputs.label_flags),
+        head=of(head_inputs.head_block),
         settings=settings_of("scores"),
     shell:
         "python -m workflow_scripts.tasks.head compare --task {params.task} --systems {input.systems:q} --examples {input.examples:q} "
@@ -127,9 +127,9 @@ rule head_significance:
 # The models of several experiments against that of one, by the task's own tests (run/transfer_comparisons.py).
 use rule head_significance as head_transfer with:
     input:
-        unpack(of(arms.scoring_plugins)),
+        unpack(of(head_inputs.scoring_plugins)),
         systems=of(transfer_comparisons.folders),
-        examples=of(arms.tested_examples),
+        examples=of(head_inputs.tested_examples),
     output:
         "results/runs/{experiment}/transfer.json",
     log:

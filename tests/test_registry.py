@@ -53,7 +53,7 @@ EXCEPTIONS = {
     ("report/origins.py", "retrieval"): RULE,
     ("report/predictors.py", "retrieval"): SHARE,
     ("report/published.py", "retrieval"): SHARE,
-    ("run/arms.py", "codeswitch"): "the key of the settings of switching, in files of earlier versions as well",
+    ("run/head_inputs.py", "codeswitch"): "the key of the settings of switching, in files of earlier versions as well",
     ("run/backbone_checks.py", "random"): "how a decoder's weights are made",
     ("run/data_checks.py", "huggingface"): "where data comes from",
     ("run/model_findings.py", "random"): "how a decoder's weights are made",

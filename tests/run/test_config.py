@@ -13,7 +13,7 @@ from configurations import DEFAULT, changed, classified, job, planned, summaries
 from snakemake.utils import update_config
 
 from workflow_scripts.report.study import configured
-from workflow_scripts.run import arms, bridges, config, report_inputs, uses
+from workflow_scripts.run import bridges, config, head_inputs, report_inputs, uses
 from workflow_scripts.stage import InputError, read_rows
 from workflow_scripts.tasks.crosslingual import switched_into
 from workflow_scripts.tasks.experiment import phase_training
@@ -173,7 +173,7 @@ def test_the_task_chooses_the_kind_of_experiment(tmp_path):
 def test_a_grid_of_a_head_has_numbers_where_yaml_has_strings():
     loaded = config.load(classified("experiments/help-modules/classification/learning_rate", ["1e-5", "3e-5"]))
     asked = job(loaded, experiment="help-modules", arm="finetune-10e.grid1", seed="1")
-    assert json.loads(arms.finetuning_settings(asked))["classification"]["learning_rate"] == 3e-5
+    assert json.loads(head_inputs.finetuning_settings(asked))["classification"]["learning_rate"] == 3e-5
     plan = Plans(loaded).experiments["help-modules"]
     assert all(trained.batch_tokens for trained in plan.task.phases(plan, loaded.run.arms))
 

@@ -15,7 +15,7 @@ from configurations import with_recipes, with_value
 
 from workflow_scripts.evidence import tag_scores
 from workflow_scripts.evidence.average import AVERAGE, Significance
-from workflow_scripts.run import arms, config
+from workflow_scripts.run import config, head_inputs
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import head
 from workflow_scripts.tasks.head_model import load_token_head
@@ -218,7 +218,7 @@ def test_a_label_may_begin_with_a_hyphen(tmp_path):
     command = [warm.python(), "-m", "workflow_scripts.tasks.head", "compare", "--task", "labelling"]
     command += ["--systems", tmp_path / "base", tmp_path / "better", "--examples", tmp_path / "en.tsv", "--output", tmp_path / "x.json"]
     command += ["--names", "base", "better", "--testsets", "en", "--languages", "en", "--seeds", "1"]
-    flags = arms.label_flags(SimpleNamespace(plan=plan))
+    flags = head_inputs.label_flags(SimpleNamespace(plan=plan))
     subprocess.run([*command, *flags, "--settings", '{"samples": 9}'], check=True, env=warm.environment())
     assert read_json(tmp_path / "x.json")["pairs"][0]["difference"] == pytest.approx(200 / 3)
 

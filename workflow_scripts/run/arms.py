@@ -1,6 +1,6 @@
-"""arms: what the jobs of an experiment's arms read, and their flags: phases, decoding, scores and tests, plugins, tasks with labels.
+"""arms: what the jobs of an experiment's arms read, and their flags: phases, decoding, scores and tests, plugins.
 
-Text, lexicons and backbones, which experiments may share, have modules of their own (see `jobs`).
+Tasks with a head have `head_inputs` besides. Text, lexicons and backbones, which experiments may share, have modules of their own, too.
 """
 
 from __future__ import annotations
@@ -16,15 +16,13 @@ from workflow_scripts.models.templates import Templates, plain
 from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.run.jobs import Job, as_json, plugin_inputs, templates_of, writing_plugins
 from workflow_scripts.stage import InputError, resource
-from workflow_scripts.tasks import crosslingual, translation
+from workflow_scripts.tasks import translation
 from workflow_scripts.tasks.entry import MoreText
 from workflow_scripts.tasks.experiment import (
     generator_settings,
     grid_points,
-    head_settings,
     phase_training,
 )
-from workflow_scripts.tasks.head_settings import named
 from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.training.generator import AUTOREGRESSIVE
 from workflow_scripts.training.settings import Training
@@ -300,10 +298,10 @@ def phase_plugins(job: Job, name: str | None = None) -> dict[str, list[str]]:
     """The files of the plugins that a phase's adapter and its objective come from; what comes from none reads none."""
     phase = job.phase(name)
     chosen = phase_training(job.plan.settings, phase, job.point).adapter
-    return plugin_inputs(_adapter(chosen), phase.learns)
+    return plugin_inputs(adapter_entry(chosen), phase.learns)
 
 
-def _adapter(chosen: dict[str, Any] | None) -> registry.Entry | None:
+def adapter_entry(chosen: dict[str, Any] | None) -> registry.Entry | None:
     """The entry of an adapter, by its settings as they stand in a configuration."""
     return registry.entry("adapter", chosen["kind"]) if chosen else None
 
@@ -331,97 +329,3 @@ def speed_plugin(job: Job) -> dict[str, list[str]]:
 
 def _text_metrics(job: Job) -> list[registry.Entry]:
     return [registry.entry("metric", each) for each in job.plan.settings.scores.metrics]
-
-
-# ---------------------------------------------------------------------------------------------
-# tasks with labels
-
-
-def labelled_file(job: Job, part: str, suffix: str = "") -> str:
-    """A part of the text that the experiment is trained and tested on."""
-    return paths.labelled_file(job.config, job.plan.corpus, part, suffix)
-
-
-def tested_examples(job: Job) -> list[str]:
-    """The examples of all test sets of the experiment."""
-    return [labelled_file(job, f"test/{name}", ".tsv") for name in testsets(job)]
-
-
-def tested_languages(job: Job) -> list[str]:
-    """The languages of all test sets of the experiment."""
-    return crosslingual.tested_languages(job.plan)
-
-
-def switched_while_finetuning(job: Job) -> dict[str, list[str]]:
-    """The lexicons by which the finetuning text is switched, if it is."""
-    lexicon = job.phase("finetune").lexicon or job.plan.settings.lexicon
-    return {"lexicons": crosslingual.lexicon_files(job.plan, lexicon)} if _switching(job) else {}
-
-
-def _switching(job: Job) -> CodeSwitch | None:
-    """How words of the finetuning text are switched: as the arm says (`switch`), or else the experiment; None where they are not."""
-    share, own = job.phase("finetune").switch, job.plan.settings.codeswitch
-    if share is not None:
-        return switched_by(own, share)
-    return own if getattr(_head(job), "switch_while_finetuning", False) else None
-
-
-def _head(job: Job) -> Any:
-    """The settings of finetuning of the experiment."""
-    experiment = job.plan.settings
-    return getattr(experiment, experiment.head)
-
-
-def head_block(job: Job) -> str:
-    """The settings of finetuning of the experiment, as JSON."""
-    return json.dumps(named(_head(job)), ensure_ascii=False)
-
-
-def finetuning_plugins(job: Job) -> dict[str, list[str]]:
-    """The files of the plugins that the experiment's task and an arm's adapter come from; what comes from none reads none."""
-    chosen = head_settings(job.plan.settings, job.phase("finetune"), job.point).adapter
-    return plugin_inputs(job.plan.task, _adapter(chosen))
-
-
-def scoring_plugins(job: Job) -> dict[str, list[str]]:
-    """The files of the plugins that the experiment's task and metrics come from; what comes from none reads none."""
-    return plugin_inputs(job.plan.task, *(registry.entry("label_metric", each) for each in job.plan.settings.metrics))
-
-
-def learnt_by_the_baseline(job: Job) -> dict[str, str]:
-    """The training text, where the trivial baseline of the experiment's task learns from it."""
-    return {"train": labelled_file(job, "train", ".tsv")} if job.plan.task.baseline_learns else {}
-
-
-def label_flags(job: Job) -> list[str]:
-    """The flag with all labels, where the experiment's text has a list of them, and that with the metrics of plugins."""
-    labels = ["--labels", json.dumps(job.plan.text.labels, ensure_ascii=False)] if job.plan.task.named else []
-    return [*labels, *(["--metrics", *metrics] if (metrics := job.plan.settings.metrics) else [])]
-
-
-def finetuning_text(job: Job, part: str) -> list[str]:
-    """The tables that a head learns from (`train`), or that early stopping goes by (`dev`); that in the text's language comes first."""
-    return [labelled_file(job, each, ".tsv") for each in (part, *_more_parts(job, part))]
-
-
-def _more_parts(job: Job, part: str) -> list[str]:
-    if part == "train":
-        return crosslingual.translated_parts(job.plan, job.phase("finetune"))
-    return crosslingual.selecting_parts(job.plan)
-
-
-def finetuning_settings(job: Job) -> str:
-    """What the finetuning of a head is given, as JSON: languages, epochs, labels, and its settings, with those of a point of the grid."""
-    experiment, text, task, point = job.plan.settings, job.plan.text, job.plan.task, job.point or {}
-    chosen = named(head_settings(experiment, job.phase("finetune"), point))
-    languages = {f"more_{part}": [text.language_of(each) for each in _more_parts(job, part)] for part in ("train", "dev")}
-    epochs = point.get("epochs", job.phase("finetune").epochs)
-    data = {"language": text.language, "epochs": epochs, **{key: codes for key, codes in languages.items() if codes}}
-    if task.named:
-        data[task.named] = text.labels
-    # not named where nothing is switched, but of heads that could be before, so that their models are not trained anew
-    if (switching := _switching(job)) or "switch_while_finetuning" in chosen:
-        data["codeswitch"] = dataclasses.asdict(switching) if switching else None
-    if (phase := job.phase("finetune")).untrained:
-        data |= {"epochs": 1, "shots": phase.shots, "verbaliser": dataclasses.asdict(experiment.verbaliser)}
-    return json.dumps({**data, experiment.head: chosen}, ensure_ascii=False)

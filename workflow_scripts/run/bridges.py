@@ -7,7 +7,8 @@ from typing import Any
 
 from workflow_scripts.config import paths
 from workflow_scripts.config.phases import Phase
-from workflow_scripts.run.arms import documents, labelled_file, trained_arms
+from workflow_scripts.run.arms import documents, trained_arms
+from workflow_scripts.run.head_inputs import labelled_file
 from workflow_scripts.run.jobs import Job, plugin_inputs
 from workflow_scripts.tasks import crosslingual, translation
 from workflow_scripts.tasks.experiment import grid_points, phase_training
