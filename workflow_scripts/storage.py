@@ -69,10 +69,15 @@ def temporary_folder() -> Path:
     return Path(next((folder for folder in named if os.path.isdir(folder)), None) or tempfile.gettempdir())
 
 
+def caches_at_home() -> Path:
+    """Where programs keep what they can get again, in the user's home folder; it begins with `~` where the user has none."""
+    # not Path.expanduser, which fails there
+    return Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
+
+
 def _places() -> Iterator[tuple[Path, str, str]]:
     """The folders outside a run that are written to; the innermost first."""
-    # not Path.expanduser, which fails where the user has no home folder
-    at_home = Path(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"))
+    at_home = caches_at_home()
     models = Path(os.environ.get("HF_HOME") or at_home / "huggingface")
     for variable, usual, holds in (
         ("HF_HUB_CACHE", models / "hub", "models and datasets of the Hugging Face hub"),

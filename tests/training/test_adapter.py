@@ -217,6 +217,21 @@ def test_each_family_takes_an_adapter(family, tmp_path):
     assert set(merged(adapted).state_dict()) == names and all(weight.requires_grad for weight in network.parameters())
 
 
+def test_what_a_models_kernels_read_past_an_adapter_gets_none(tmp_path):
+    folder = small_decoder(tmp_path, "mamba", state_size=4)
+    network = load_network(folder, "text", dropout=0.0, attention_dropout=0.0, seed=1).eval()
+    with pytest.raises(InputError, match="has no matrix 'out_proj' in its layers; it has in_proj"):
+        adapt(network, {"kind": "lora", "rank": 2, "targets": ["out_proj"]}, 1)
+    adapted = adapt(network, {"kind": "lora", "rank": 2}, 1)
+    assert {name.split(".lora_")[0].split(".")[-1] for name in adapted.names} == {"in_proj"}
+    with torch.no_grad():
+        for name, weight in network.named_parameters():
+            weight.copy_(torch.randn_like(weight) if ".lora_B" in name else weight)
+        rows = torch.tensor([[3, 4, 5, 6]])
+        before = network(rows).logits
+        assert torch.allclose(merged(adapted)(rows).logits, before, atol=1e-4)
+
+
 def test_a_plugin_trains_weights_of_the_model_itself(setup, tmp_path, door):
     plugins.load([str(BITFIT)])
     start = load_file(setup[1] / "model.safetensors")

@@ -28,6 +28,7 @@ import urllib3
 from filelock import FileLock
 
 from workflow_scripts.stage import InputError, atomic, checksum
+from workflow_scripts.storage import caches_at_home
 
 ATTEMPTS = 3
 TIMEOUT = (10, 60)
@@ -61,10 +62,9 @@ def cache_folder() -> Path:
     """The folder of the cache. Raises `InputError` where none is named and the user has no home folder, as in some containers."""
     if own := os.environ.get("CROSSGAP_CACHE"):
         return Path(own)
-    at_home = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    if at_home.startswith("~"):
+    if (at_home := caches_at_home()).parts[0] == "~":
         raise InputError("there is no home folder to keep downloaded text in; set HOME, or CROSSGAP_CACHE to another folder")
-    return Path(at_home) / "crossgap"
+    return at_home / "crossgap"
 
 
 def is_offline(*more: str) -> bool:

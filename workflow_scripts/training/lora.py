@@ -44,11 +44,18 @@ def dora(network: Any, form: Any, settings: LowRank) -> Any:
     return low_rank(network, form, settings, dora=True)
 
 
+_SCANNING = {"mamba", "mamba2", "falcon_mamba", "falcon_h1", "nemotron_h"}
+_READ_BY_KERNELS = {"out_proj", "x_proj", "dt_proj"}
+"""Matrices of these models that kernels on a GPU read themselves, past an adapter. peft refuses only the first of them."""
+
+
 def low_rank(network: Any, form: Any, settings: LowRank, *, dora: bool) -> Any:
     """peft's configuration; raises `InputError` for a matrix that is not there, and a rank that is larger than a matrix."""
     from peft import LoraConfig
 
     there = matrices(network, form)
+    if network.config.model_type in _SCANNING:
+        there = {name: size for name, size in there.items() if name not in _READ_BY_KERNELS}
     if lost := [name for name in settings.targets or () if name not in there]:
         raise InputError(f"adapter: targets: {form.label} has no matrix {lost[0]!r} in its layers; it has {', '.join(there)}")
     chosen = {name: there[name] for name in settings.targets or there}
