@@ -108,14 +108,11 @@ def finetune_head(
     `training.restore` does.
     """
     from workflow_scripts.training.adapter import adapt
-    from workflow_scripts.training.callbacks import Diverged
     from workflow_scripts.training.loop import compute_again
     from workflow_scripts.training.method import Method
     from workflow_scripts.training.phase import MEASURED, check_adapter_fits, hand_over
 
-    changed, checkpoints = chosen_for(job.choice, "finetune", job.seed, job.checkpoints)
-    epochs = changed.pop("epochs", settings.epochs)
-    settings = replace(settings, epochs=epochs, **{block: replace(getattr(settings, block), **changed)})
+    settings, checkpoints = _with_grid_choice(settings, block, job)
     tables = {f"{part}{at or ''}": path for part, paths in (("train", train), ("dev", dev)) for at, path in enumerate(paths)}
     description = describe(settings, block, {**tables, **(text or {})}, job.start, job.seed, job.from_scratch)
     description |= also or {}
@@ -126,17 +123,11 @@ def finetune_head(
         prepared = prepare(job, train, dev, settings)
         texts = ((str(path), code, plain_texts(path)) for path, code in zip(train, settings.train_languages, strict=True))
         unknown = check_read(prepared.reader.codec, texts)
-        network, score = prepared.network, f"dev_{prepared.score}"
+        network = prepared.network
         adapted = adapt(network, chosen.adapter, job.seed, prepared.head) if chosen.adapter else None
         if chosen.gradient_checkpointing:
             compute_again(network, block)
-        diverged = ""
-        try:
-            history = train_head(job, chosen, prepared, folder)
-        except Diverged as reason:
-            if not job.keep_diverged:
-                raise
-            history, diverged = reason.history, str(reason)
+        history, diverged = _trained_or_diverged(job, chosen, prepared, folder)
         network.config.finetuned_language = settings.language
         if any(prefixes := Prefixes.of(chosen)) or hasattr(network.config, "finetuned_prefixes"):
             network.config.finetuned_prefixes = [*prefixes]
@@ -147,27 +138,54 @@ def finetune_head(
         measured = sum(min(MEASURED, len(read_table(path))) for path in dev) if adapted else 0
         about_adapter = {"languages": list(dict.fromkeys(settings.train_languages)), "finetuning": named(chosen)}
         handed = hand_over(adapted, job, diverged, measure, measured, about_adapter)
+        score = f"dev_{prepared.score}"
         looks = [{**entry, score: 1 - entry["eval_error"]} if "eval_error" in entry else entry for entry in history]
         about = {
-            "languages": list(dict.fromkeys(settings.train_languages)),
-            "dev_languages": [*settings.dev_languages],
+            **_facts(settings, chosen, prepared),
             "unknown": unknown,
-            "rows": sum(prepared.batches.epoch_sizes),
-            **({"switched": prepared.switched} if prepared.switched else {}),
-            "precision": pick_precision(chosen.precision, pick_device(chosen.device)),
             "checkpoints": str(folder),
             "updates": {
-                "planned": len(prepared.batches.epoch_sizes) * epochs,
+                "planned": len(prepared.batches.epoch_sizes) * settings.epochs,
                 "made": max((entry["step"] for entry in history), default=0),
             },
             "handed_on": {} if diverged else best_look(looks, chosen, score),
             "diverged": diverged,
             **handed,
-            # the head's, with what a grid chose, beside those of the stage
-            "settings": {**asdict(chosen), **asdict(settings)},
         }
         columns = ("update", "seconds", "loss", "learning_rate", "dev_loss", score)
         finish(job, network, prepared.reader.tokenizer, looks, about, columns)
+
+
+def _with_grid_choice(settings: Any, block: str, job: TrainingJob) -> tuple[Any, Path]:
+    """The settings with what was chosen in a grid, if there is one, and the folder of checkpoints."""
+    changed, checkpoints = chosen_for(job.choice, "finetune", job.seed, job.checkpoints)
+    epochs = changed.pop("epochs", settings.epochs)
+    return replace(settings, epochs=epochs, **{block: replace(getattr(settings, block), **changed)}), checkpoints
+
+
+def _trained_or_diverged(job: TrainingJob, chosen: HeadSettings, prepared: Prepared, folder: Path) -> tuple[list[dict], str]:
+    """Train; the history, and why training diverged, if it did and the job keeps such models."""
+    from workflow_scripts.training.callbacks import Diverged
+
+    try:
+        return train_head(job, chosen, prepared, folder), ""
+    except Diverged as reason:
+        if not job.keep_diverged:
+            raise
+        return reason.history, str(reason)
+
+
+def _facts(settings: Any, chosen: HeadSettings, prepared: Prepared) -> dict[str, Any]:
+    """What the report says of text and settings."""
+    return {
+        "languages": list(dict.fromkeys(settings.train_languages)),
+        "dev_languages": [*settings.dev_languages],
+        "rows": sum(prepared.batches.epoch_sizes),
+        **({"switched": prepared.switched} if prepared.switched else {}),
+        "precision": pick_precision(chosen.precision, pick_device(chosen.device)),
+        # the head's, with what a grid chose, beside those of the stage
+        "settings": {**asdict(chosen), **asdict(settings)},
+    }
 
 
 def plain_texts(table: Path) -> Iterator[str]:
