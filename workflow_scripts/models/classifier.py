@@ -18,6 +18,8 @@ from transformers.models.m2m_100.modeling_m2m_100 import M2M100PreTrainedModel
 from transformers.models.mbart.modeling_mbart import MBartClassificationHead, MBartPreTrainedModel
 from transformers.models.xlm_roberta.modeling_xlm_roberta import XLMRobertaClassificationHead
 
+from workflow_scripts.models.pooling import last_state, mean_state
+
 
 class M2M100ForSequenceClassification(M2M100PreTrainedModel):
     """M2M-100 with mBART's head for texts."""
@@ -37,8 +39,7 @@ class M2M100ForSequenceClassification(M2M100PreTrainedModel):
         """Logits (rows × labels). The rows that the decoder reads are as long as those of the encoder, and padded on the right."""
         read = {"input_ids": input_ids, "attention_mask": attention_mask, "decoder_input_ids": decoder_input_ids}
         states = self.model(**read, use_cache=False).last_hidden_state
-        last = attention_mask.sum(dim=1) - 1
-        return SequenceClassifierOutput(logits=self.classification_head(states[torch.arange(len(last), device=last.device), last]))
+        return SequenceClassifierOutput(logits=self.classification_head(last_state(states, attention_mask)))
 
 
 class _EncoderClassifier:
@@ -59,12 +60,9 @@ class _EncoderClassifier:
         """Logits (rows × labels) of rows that are padded on the right."""
         states = self.model.encoder(input_ids=input_ids, attention_mask=attention_mask).last_hidden_state
         if self.config.head_reads == "mean":
-            # bfloat16 counts to 256
-            kept = attention_mask[..., None].float()
-            read = ((states * kept).sum(dim=1) / kept.sum(dim=1)).to(states.dtype)
+            read = mean_state(states, attention_mask)
         else:
-            place = attention_mask.sum(dim=1) - 1 if self.config.head_reads == "last" else attention_mask.new_zeros(len(states))
-            read = states[torch.arange(len(states), device=states.device), place]
+            read = last_state(states, attention_mask) if self.config.head_reads == "last" else states[:, 0]
         # the head takes the first state of each row
         return SequenceClassifierOutput(logits=self.classifier(read[:, None]))
 

@@ -18,6 +18,7 @@ from transformers import (
 from transformers.modeling_outputs import SequenceClassifierOutput, TokenClassifierOutput
 
 from workflow_scripts.models.auto_head import AutoHead, base_of
+from workflow_scripts.models.pooling import last_state
 
 
 class _Head:
@@ -45,9 +46,7 @@ class _Head:
 class _ForSequenceClassification(_Head):
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, **_: Any) -> SequenceClassifierOutput:
         """Logits (rows × labels) of rows that are padded on the right."""
-        last = attention_mask.sum(dim=1) - 1
-        scores = self.scores(input_ids, attention_mask)
-        return SequenceClassifierOutput(logits=scores[torch.arange(len(last), device=last.device), last])
+        return SequenceClassifierOutput(logits=last_state(self.scores(input_ids, attention_mask), attention_mask))
 
 
 class _ForTokenClassification(_Head):

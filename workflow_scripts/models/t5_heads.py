@@ -18,6 +18,7 @@ from transformers.models.t5.modeling_t5 import T5Config, T5EncoderModel
 from transformers.models.umt5.modeling_umt5 import UMT5Config, UMT5EncoderModel
 
 from workflow_scripts.models.auto_head import AutoHead, base_of
+from workflow_scripts.models.pooling import last_state, mean_state
 
 ENCODERS: dict[type, Any] = {MT5Config: MT5EncoderModel, T5Config: T5EncoderModel, UMT5Config: UMT5EncoderModel}
 """Class of a configuration → the encoder alone of such a model."""
@@ -63,11 +64,8 @@ class _Classifier(_Head):
     def forward(self, input_ids: torch.Tensor, attention_mask: torch.Tensor, **_: Any) -> SequenceClassifierOutput:
         """Logits (rows × labels) of rows that are padded on the right."""
         states = self.states(input_ids, attention_mask)
-        if getattr(self.config, "head_reads", "mean") == "last":
-            read = states[torch.arange(len(states), device=states.device), attention_mask.sum(dim=1) - 1]
-        else:
-            kept = attention_mask[..., None].float()  # bfloat16 counts to 256
-            read = ((states * kept).sum(dim=1) / kept.sum(dim=1)).to(states.dtype)
+        pooled = last_state if getattr(self.config, "head_reads", "mean") == "last" else mean_state
+        read = pooled(states, attention_mask)
         return SequenceClassifierOutput(logits=self.classifier(self.dropout(read)))
 
 
