@@ -38,10 +38,10 @@ def finetune(folder, start, out, settings, **changes):
     """A task phase; a pretext phase where `changes` name a folder `noised`."""
     text = {f"{part}_{side}": folder / f"{part}.{code}" for part in ("train", "dev") for side, code in (("source", "de"), ("target", "en"))}
     files = {"start": start, "model": out / "model", "curve": out / "curve.tsv", "report": out / "training.json"}
-    told = {**files, "checkpoints": out / "checkpoints", "languages": ("de", "en"), "threads": 1, **changes}
-    job = TrainingJob(**{name: told.pop(name) for name in TrainingJob._fields if name in told})
+    arguments = {**files, "checkpoints": out / "checkpoints", "languages": ("de", "en"), "threads": 1, **changes}
+    job = TrainingJob(**{name: arguments.pop(name) for name in TrainingJob._fields if name in arguments})
     call = training.restore if "noised" in changes else partial(training.translate, **text)
-    call(job, settings=settings, **told)
+    call(job, settings=settings, **arguments)
     return load_file(out / "model" / "model.safetensors")
 
 

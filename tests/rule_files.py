@@ -17,5 +17,5 @@ def rule_blocks() -> dict[str, str]:
 
 
 def training_rules() -> set[str]:
-    """The rules that train: whose jobs are told their attempt, and go on from a checkpoint."""
+    """The rules that train: their jobs know their attempt, and go on from a checkpoint."""
     return {name for name, block in rule_blocks().items() if "--attempt {resources.attempt}" in block}

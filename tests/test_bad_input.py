@@ -121,15 +121,15 @@ def test_a_path_that_a_shell_would_read_is_only_a_path(tmp_path):
     assert not list(tmp_path.rglob("pwned*")) and not (ROOT / "pwned").exists()
 
 
-def test_all_that_is_wrong_is_told_by_snakemake_without_a_traceback(tmp_path):
+def test_all_that_is_wrong_is_reported_by_snakemake_without_a_traceback(tmp_path):
     content = changed("run/seeds", [1, 1])
     content["arms"]["$(touch pwned)"] = content["arms"]["csr"]
     content["corpora"]["help"]["train"]["columns"]["en"] = 4
     done = snakemake(tmp_path, content, "-n")
-    told = done.stdout + done.stderr
-    assert done.returncode == 1 and "Traceback" not in told
-    assert all(said in told for said in ("run.seeds: [1, 1]", "names are folders", "both languages are read from 4"))
+    output = done.stdout + done.stderr
+    assert done.returncode == 1 and "Traceback" not in output
+    assert all(said in output for said in ("run.seeds: [1, 1]", "names are folders", "both languages are read from 4"))
     # with the line of the file that lies on top, though config.yaml has the key too
     (line,) = {number for number, text in enumerate((tmp_path / "bad.yaml").read_text().splitlines(), 1) if text == "  seeds:"}
-    assert f"bad.yaml, line {line})" in told
+    assert f"bad.yaml, line {line})" in output
     assert not list(tmp_path.rglob("pwned*"))

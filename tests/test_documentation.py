@@ -296,7 +296,7 @@ def test_commands_are_found():
     assert commands_of_comments(comment) == ["snakemake --cores all -n", 'make resume ARGS="-n, -p"', "make demo"]
 
 
-def test_what_snakemake_takes_for_a_file_is_told_in_the_documentation():
+def test_no_command_has_a_word_that_snakemake_takes_for_a_configuration_file():
     """The order of words that does not work is shown nowhere."""
     wrong = [command for command in COMMANDS if re.search(r"--configfile (?:(?!-)\S+ +)*(?!-)(?!\S*\.ya?ml\b)\S+", command)]
     assert wrong == []

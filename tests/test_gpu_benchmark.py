@@ -183,7 +183,7 @@ def printed(capsys) -> list[dict]:
     return [json.loads(line) for line in capsys.readouterr().out.splitlines()]
 
 
-def test_variants_are_run_in_turn_and_their_medians_told(tmp_path, capsys):
+def test_variants_are_run_in_turn_and_their_medians_printed(tmp_path, capsys):
     order = []
     values = {"a": iter((3, 1, 2)), "b": iter((30, 10, 20))}
     variants = {name: lambda name=name: order.append(name) or {"ms": next(values[name]), "precision": "float32"} for name in values}

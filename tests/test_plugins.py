@@ -222,7 +222,7 @@ def test_a_module_may_lie_in_the_folder_of_the_run_where_nothing_else_is_found(t
     assert "is neither a file" in refused("module_of_nobody")
 
 
-def test_jobs_are_told_their_plugins_by_the_environment(tmp_path, monkeypatch):
+def test_jobs_learn_their_plugins_from_the_environment(tmp_path, monkeypatch):
     path = written(tmp_path / "12:00, {it's}/mine.py")
     monkeypatch.setenv(plugins.VARIABLE, json.dumps([path]))
     plugins.load_from_environment()

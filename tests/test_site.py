@@ -78,13 +78,15 @@ def test_examples_that_no_recipe_has_are_allowed_by_the_schema(schema, places):
 
 
 def test_messages_are_read_from_the_code():
-    def told(code):
+    def messages_of(code):
         return [made for _, said, texts in errors._raised(ast.parse(code), "a.py") for made in errors.templates(said, texts)]
 
-    assert told('raise InputError(f"{path}: is empty; give " + ("text" if x else "more"))') == ["…: is empty; give …"]
-    assert told('def problems(x):\n    yield f"{x}: is wrong"\n\ndef other(x):\n    yield f"{x}: is no problem"\n') == ["…: is wrong"]
+    assert messages_of('raise InputError(f"{path}: is empty; give " + ("text" if x else "more"))') == ["…: is empty; give …"]
+    assert messages_of('def problems(x):\n    yield f"{x}: is wrong"\n\ndef other(x):\n    yield f"{x}: is no problem"\n') == [
+        "…: is wrong"
+    ]
     function = 'def f(x):\n    said = "too short"\n    if x:\n        said = f"{x} long"\n    raise InputError(f"{x}: is {said}")'
-    assert told(function) == ["…: is too short", "…: is … long"]
+    assert messages_of(function) == ["…: is too short", "…: is … long"]
 
 
 def test_nearly_every_error_of_the_code_is_listed():

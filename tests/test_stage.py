@@ -208,7 +208,7 @@ def test_a_stage_with_subcommands_tells_what_each_does(monkeypatch, capsys):
         stage.run({"held-out": corpus.held_out, "train": corpus.train})
 
 
-def test_settings_by_names_of_ones_own_are_told_as_json(tmp_path):
+def test_settings_by_names_of_ones_own_are_given_as_json(tmp_path):
     text = ["Sport\tHeute gewann sie.", "Kultur\tDas Theater öffnet."] * 4
     (tmp_path / "train.tsv").write_text("\n".join(text) + "\n")
     flags = ["--part", "test/de", "--settings.language", "de", "--settings.labels", "Sport", "Kultur"]
@@ -238,7 +238,7 @@ class Files(NamedTuple):
     whole: bool = False
 
 
-def told(files: Files, *, output: Path, settings: Inner) -> None: ...
+def a_stage(files: Files, *, output: Path, settings: Inner) -> None: ...
 
 
 @pytest.mark.parametrize(
@@ -249,7 +249,7 @@ def told(files: Files, *, output: Path, settings: Inner) -> None: ...
     ],
 )
 def test_the_fields_of_a_named_tuple_are_flags(flags, expected):
-    call = functools.partial(told, settings=Inner())
+    call = functools.partial(a_stage, settings=Inner())
     assert _plain_flags(call, flags.split()) == {"files": expected, "output": Path("b")}
 
 
@@ -257,7 +257,7 @@ def test_the_fields_of_a_named_tuple_are_flags(flags, expected):
     "flags", ["--output b", "--output b --files a", "--source a --output b --seed x", "--source a --output b --more 1"]
 )
 def test_flags_that_do_not_fit_are_left_to_be_explained(flags):
-    assert _plain_flags(functools.partial(told, settings=Inner()), flags.split()) is None
+    assert _plain_flags(functools.partial(a_stage, settings=Inner()), flags.split()) is None
 
 
 def test_bad_input_is_one_line_not_a_traceback(tmp_path):
@@ -267,7 +267,7 @@ def test_bad_input_is_one_line_not_a_traceback(tmp_path):
     assert done.returncode == 1 and done.stderr.startswith("error: ") and "no such file" in done.stderr and "Traceback" not in done.stderr
 
 
-def test_a_full_disk_is_told_and_leaves_nothing_half_written(tmp_path):
+def test_a_full_disk_is_reported_and_leaves_nothing_half_written(tmp_path):
     (tmp_path / "t").write_text("".join(f"wort{i} " * 3 + "\n" for i in range(300)))
     line = ["workflow_scripts.lexicon.embeddings", "--text", str(tmp_path / "t"), "--language", "de"]
     command = [sys.executable, "-m", *line, "--settings", '{"min_count": 1, "epochs": 1, "dimensions": 50}', "--vectors"]

@@ -77,7 +77,7 @@ def test_the_folders_of_a_run_and_of_temporary_files(tmp_path, monkeypatch):
     assert "TMPDIR" in refused_file(FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/x']"))
 
 
-def test_a_disk_that_is_full_is_told_with_the_file_that_was_written(tmp_path):
+def test_a_disk_that_is_full_is_reported_with_the_file_that_was_written(tmp_path):
     """The system names no file then; `/dev/full` is a disk without room."""
     with pytest.raises(OSError) as full, atomic(tmp_path / "scores.json") as file, open("/dev/full", "w") as disk:
         file.write("x")
@@ -107,8 +107,8 @@ def test_a_stage_by_hand_answers_a_wrong_path_in_one_line(stage, given, said, tm
         "lexicon.embeddings": {"--text": "text", "--vectors": "x.vec", "--language": "de"},
         "evidence.scores": {"--hypotheses": "text", "--references": "text", "--output": "x.json", "--language": "de"},
     }
-    told = usual[stage] | {given[0]: given[1]}
-    line = [sys.executable, "-m", f"workflow_scripts.{stage}", *(part for pair in told.items() for part in pair)]
+    flags = usual[stage] | {given[0]: given[1]}
+    line = [sys.executable, "-m", f"workflow_scripts.{stage}", *(part for pair in flags.items() for part in pair)]
     done = subprocess.run(line, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
     assert done.returncode == 1 and re.fullmatch(rf"error: .*{re.escape(said)}.*\n", done.stderr), done.stderr
 
@@ -117,7 +117,7 @@ def test_errors_of_other_kinds_stay_what_they_are():
     assert refused_file(ConnectionResetError(errno.ECONNRESET, "reset")) == "" and refused_file(OSError("odd")) == ""
 
 
-def test_a_folder_of_the_run_that_cannot_be_is_told_before_snakemake_begins(tmp_path):
+def test_a_folder_of_the_run_that_cannot_be_is_reported_before_snakemake_begins(tmp_path):
     (tmp_path / "file").write_text("")
     line = [warm.python(), "-m", "snakemake", "-s", str(ROOT / "Snakefile"), "--directory", str(tmp_path / "file"), "--cores", "1", "-n"]
     done = subprocess.run(line, cwd=ROOT, env={**warm.environment(), "PATH": warm.path()}, capture_output=True, text=True)
@@ -136,7 +136,7 @@ def test_a_folder_that_cannot_be_written_to_and_a_full_temporary_one(tmp_path, m
         start.refuse_start(["--cores", "1"])
 
 
-def test_a_temporary_folder_that_is_full_is_told_though_python_writes_elsewhere_then(tmp_path, monkeypatch):
+def test_a_temporary_folder_that_is_full_is_reported_though_python_writes_elsewhere_then(tmp_path, monkeypatch):
     monkeypatch.setattr(start, "_LEAST", 2**80)
     monkeypatch.setattr("tempfile.tempdir", "/tmp")  # as Python decides where nothing can be written to TMPDIR
     monkeypatch.setenv("TMPDIR", str(tmp_path))

@@ -38,7 +38,7 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("kind", BROKEN)
-def test_a_file_that_is_no_configuration_is_told_in_one_line(kind, tmp_path):
+def test_a_file_that_is_no_configuration_is_refused_in_one_line(kind, tmp_path):
     content, said = BROKEN[kind]
     (tmp_path / "c.yaml").write_bytes(content)
     with pytest.raises(InputError) as refused:
@@ -69,7 +69,7 @@ def test_what_yaml_reads_is_read(tmp_path):
         ("a\u200b: 1\n", "line 1: the character zero width space (U+200B) stands behind"),
     ],
 )
-def test_a_blank_that_is_none_is_told_with_its_line(text, said, tmp_path):
+def test_a_blank_that_is_none_is_refused_with_its_line(text, said, tmp_path):
     (tmp_path / "c.yaml").write_text(text, encoding="utf-8")
     with pytest.raises(InputError) as refused:
         check_files([tmp_path / "c.yaml"])
@@ -82,8 +82,8 @@ def test_a_blank_of_that_kind_inside_a_text_or_in_quotes_is_text(tmp_path):
 
 
 def test_the_configuration_files_of_a_command_line():
-    told = ["preflight", "--configfile", "a.yaml", "b.yaml", "--cores", "1", "--configfiles=c.yaml", "d.yaml", "-n", "x"]
-    assert [*configfiles(told)] == ["a.yaml", "b.yaml", "c.yaml", "d.yaml"]
+    arguments = ["preflight", "--configfile", "a.yaml", "b.yaml", "--cores", "1", "--configfiles=c.yaml", "d.yaml", "-n", "x"]
+    assert [*configfiles(arguments)] == ["a.yaml", "b.yaml", "c.yaml", "d.yaml"]
 
 
 @pytest.mark.parametrize("kind", ["open bracket", "Latin-1"])
@@ -94,7 +94,7 @@ def test_snakemake_says_the_same_of_its_configfile(kind, tmp_path):
     assert "Traceback" not in done.stderr and "usage:" not in done.stderr
 
 
-def test_a_broken_config_yaml_of_the_folder_is_told_as_well(tmp_path):
+def test_a_broken_config_yaml_of_the_folder_is_reported_as_well(tmp_path):
     (tmp_path / "config.yaml").write_bytes(BROKEN["tab"][0])
     done = snakemake(tmp_path, "-n")
     assert done.returncode == 1 and re.search(rf"(?m)^error: config\.yaml{BROKEN['tab'][1]}", done.stderr), done.stderr[-3000:]
@@ -116,6 +116,6 @@ def test_a_path_may_begin_with_the_home_folder_or_a_variable(monkeypatch):
 
 
 @pytest.mark.parametrize("path", ["~nobody-of-this-name/x", "$NOT_SET_ANYWHERE/x"])
-def test_a_home_or_variable_that_is_not_there_is_told(path):
+def test_a_home_or_variable_that_is_not_there_is_refused(path):
     with pytest.raises(InputError, match=r"corpora\.x\.train\.file: '.*/x': there is no [~$]\w.* on this machine; write the path in full"):
         at_home({"corpora": {"x": {"train": {"file": path}}}})

@@ -70,14 +70,14 @@ def start() -> Callable[[], None]:
         listener.listen(64)
         command = [sys.executable, __file__, str(listener.fileno())]
         server = subprocess.Popen(command, cwd=ROOT, env=environment(), stdin=subprocess.PIPE, pass_fds=[listener.fileno()])
-    told = {
+    settings = {
         "address": str(address),
         "environment": relevant(environment()),
         "threads": THREADS,
         "python": sys.executable,
         "root": str(ROOT),
     }
-    Path(folder.name, "server.json").write_text(json.dumps(told), encoding="utf-8")
+    Path(folder.name, "server.json").write_text(json.dumps(settings), encoding="utf-8")
     words = shlex.join([sys.executable, "-IS", str(ROOT / "tests/calling.py"), f"{folder.name}/server.json"])
     command = Path(folder.name, "python")
     command.write_text(f'#!/bin/sh\nexec {words} "$@"\n', encoding="utf-8")

@@ -294,7 +294,7 @@ def test_blank_lines_are_no_texts(tmp_path, parallel):
 def test_a_labelled_example_is_one_text(tmp_path):
     table = tmp_path / "news.tsv"
     table.write_text("sport\tA title\tThe body.\nmoney\tAlone\t\nsport\tA title\tThe body.\n")
-    told = {"parallel": False, "seed": 1}
-    assert sorted(read_texts([table], ["en"], 10, 2, labelled=True, **told)[0]) == ["A title The body.", "Alone"]
+    options = {"parallel": False, "seed": 1}
+    assert sorted(read_texts([table], ["en"], 10, 2, labelled=True, **options)[0]) == ["A title The body.", "Alone"]
     # a user's own text is read line by line, whatever its name ends in
-    assert len(read_texts([table], ["en"], 10, 2, **told)[0]) == 3
+    assert len(read_texts([table], ["en"], 10, 2, **options)[0]) == 3

@@ -48,7 +48,7 @@ def test_what_is_not_there_is_seldom_found_and_what_is_there_mostly(pairs):
     assert np.mean([found["effect"] for found in planted]) == pytest.approx(1.5, abs=0.3)
 
 
-def test_few_pairs_that_differ_by_chance_are_told_by_students_t():
+def test_students_t_recognises_few_pairs_that_differ_by_chance():
     rng = np.random.default_rng(4)
     nothing = [compared(study(rng, 0.0, 3, between_pairs=1.0, between_seeds=0.3), "csr", "plain", samples=200) for _ in range(100)]
     planted = [compared(study(rng, 3.0, 3, between_pairs=0.3, between_seeds=0.3), "csr", "plain", samples=200) for _ in range(20)]

@@ -103,7 +103,7 @@ def test_a_jar_that_is_not_there_is_named(tmp_path):
         MeteorJar("en", str(tmp_path / "meteor-1.5.jar"))
 
 
-def test_a_program_that_is_not_meteor_is_told_in_the_scores(tmp_path):
+def test_a_program_that_is_not_meteor_is_named_in_the_scores(tmp_path):
     for name in ("hyp", "ref"):
         (tmp_path / name).write_text("a b\n")
     (tmp_path / "no.jar").write_text("no jar")

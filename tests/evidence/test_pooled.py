@@ -63,7 +63,7 @@ def test_machines_count_within_seeds_seeds_within_pairs_and_pairs_alike(table, t
     assert float(read(tmp_path / "one.tsv")["de-part", "BLEU"]["effect"]) == -3.75
 
 
-def test_arms_of_different_commits_are_told(table, tmp_path, capsys):
+def test_arms_of_different_commits_are_named(table, tmp_path, capsys):
     main(table, tmp_path / "same.tsv", experiments=("de-part",), arms=("finetune", "csr"))
     assert "commit" not in capsys.readouterr().out
     lines = table.read_text().splitlines(keepends=True)

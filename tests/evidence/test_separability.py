@@ -1,4 +1,4 @@
-"""How well languages can be told apart, and translations be found."""
+"""How clearly languages lie apart, and whether translations are found."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ def texts(apart, n=200, width=6, noise=0.3):
     return sides
 
 
-def test_languages_that_lie_apart_are_told_apart():
+def test_languages_that_lie_apart_are_recognised():
     settings = Separability(samples=100)
     same, other = (measure(texts(apart), True, settings) for apart in (0, 30))
     assert 0.4 < same["probe"]["mean"] < 0.6 and same["cross_entropy"] > 0.9

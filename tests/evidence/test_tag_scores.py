@@ -59,7 +59,7 @@ def test_a_word_list_has_the_most_frequent_tags():
     assert found.tag(["can", "fish", "unknown"]) == ["AUX", "NOUN", "NOUN"]
 
 
-def test_parts_of_speech_that_end_alike_are_told_apart():
+def test_parts_of_speech_that_end_alike_are_kept_apart():
     assert spans(["CCONJ", "NOUN", "SCONJ"]) == {("CCONJ", 0, 0), ("NOUN", 1, 1), ("SCONJ", 2, 2)}
     sums = count([["NOUN", "SCONJ", "VERB"]], [["NOUN", "CCONJ", "VERB"]]).sum(axis=0)
     assert sums.tolist() == [2, 3, 2, 3, 3]

@@ -256,7 +256,7 @@ def two_models(folder: Path) -> tuple[Path, Path]:
 
 
 def reports(folder: Path, device: str, run: Callable[[Path, str], None]) -> list[dict[str, Any]]:
-    """What a stage reports from both runs, without provenance; `run` is told the file and the device."""
+    """What a stage reports from both runs, without provenance; `run` takes the file and the device."""
     found = []
     for place, where in both(folder, device):
         run(place / "report.json", where)
@@ -312,7 +312,7 @@ def numbers_of_layers(folder: Path, device: str) -> None:
 
 
 def languages_apart(folder: Path, device: str) -> None:
-    """How well the languages can be told apart; a text or two may fall on the other side of a border."""
+    """How clearly the languages lie apart; a text or two may fall on the other side of a border."""
     text, model = parallel(folder), small_model(folder)
 
     def run(output: Path, where: str) -> None:
@@ -327,8 +327,10 @@ def neighbours(folder: Path, device: str) -> None:
     text, model = parallel(folder), small_model(folder)
     write_lines(folder / "gold", (f"{i}\t{i}" for i in range(40)))
     for place, where in both(folder, device):
-        told = {"testsets": ("de",), "languages": ("de-en",)}
-        retrieval.search(model, text[:1], text[1:], (folder / "gold",), place / "found", **told, settings=retrieval.Retrieval(device=where))
+        options = {"testsets": ("de",), "languages": ("de-en",)}
+        retrieval.search(
+            model, text[:1], text[1:], (folder / "gold",), place / "found", **options, settings=retrieval.Retrieval(device=where)
+        )
     rows = [[line.split("\t") for line in read_lines(folder / place / "found/de.hyp")] for place in ("reference", "device")]
     assert sum(a[0] == b[0] for a, b in zip(*rows, strict=True)) >= 0.95 * len(rows[0])
     near(*([float(row[1]) for row in side] for side in rows), 1e-2, 1e-2)
@@ -343,8 +345,8 @@ def timing(folder: Path, device: str) -> None:
         speed.main(output, (model,), *text, arms=("csr",), languages=("de", "en"), max_length=6, settings=settings)
 
     one, other = reports(folder, device, run)
-    told = [[(row["arm"], row["way"], row["batched"]) for row in report["rows"]] for report in (one, other)]
-    assert told[0] == told[1] and len(told[0]) == 4 and all(row["sentences_per_second"] > 0 for row in other["rows"])
+    timed_ways = [[(row["arm"], row["way"], row["batched"]) for row in report["rows"]] for report in (one, other)]
+    assert timed_ways[0] == timed_ways[1] and len(timed_ways[0]) == 4 and all(row["sentences_per_second"] > 0 for row in other["rows"])
     assert (other["device"] == "cpu") is (device == "cpu")
 
 

@@ -33,5 +33,5 @@ def pytest_terminal_summary(terminalreporter):
     if torch.cuda.is_available():
         free, size = torch.cuda.mem_get_info()
         names = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
-        told = f"{', '.join(names)}; {size / 2**30:.0f} GiB each, torch {torch.__version__}, CUDA {torch.version.cuda}"
-        terminalreporter.write_line(told)
+        machine = f"{', '.join(names)}; {size / 2**30:.0f} GiB each, torch {torch.__version__}, CUDA {torch.version.cuda}"
+        terminalreporter.write_line(machine)

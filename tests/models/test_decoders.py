@@ -318,7 +318,7 @@ def test_a_head_for_texts_finds_their_ends_without_a_setting_for_padding(kind, t
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_two_texts_are_told_apart(kind, tmp_path):
+def test_two_texts_are_kept_apart(kind, tmp_path):
     """The tokenizers of Qwen and BLOOM would make one text of them."""
     reader = Reader(small_decoder(tmp_path, kind), 16, "de")
     texts = [("Save", "the file"), ("Save the", "file"), ("Save the file " * 9, "and print"), ("Save", "the file " * 9)]

@@ -51,7 +51,7 @@ def model(request, tmp_path_factory):
 
 
 def test_all_that_translates_takes_its_threads(tmp_path, monkeypatch):
-    """What writes at once and `generate` have no other way to be told them."""
+    """Models that write at once and `generate` can learn the number of threads in no other way."""
     taken = []
     monkeypatch.setattr(torch, "set_num_threads", taken.append)
     codec = load_codec(folder := small_model(tmp_path))
@@ -212,7 +212,7 @@ def test_penalties_that_a_model_brings_are_not_heeded(model, tmp_path):
     assert translate(tmp_path, engine="huggingface") == plain
 
 
-def test_a_gpu_without_cuda_12s_library_is_told_before_decoding(model, monkeypatch):
+def test_a_gpu_without_cuda_12s_library_is_refused_before_decoding(model, monkeypatch):
     if can_load("libcublas.so.12"):
         pytest.skip("CUDA 12 is here")
     monkeypatch.setattr(engines, "pick_device", lambda wanted: torch.device("cuda"))

@@ -96,15 +96,15 @@ def test_no_code_of_a_checkpoint_runs(tmp_path):
 
 @pytest.mark.parametrize("zipped", [True, False])
 @pytest.mark.parametrize("held", [collections.defaultdict(list, a=[1]), collections.deque([1])])
-def test_objects_that_cannot_be_left_out_are_told(held, zipped, tmp_path):
+def test_objects_that_cannot_be_left_out_are_refused(held, zipped, tmp_path):
     folder = copied("mbart", tmp_path)
     checkpoint = {**read_checkpoint(folder / "model.pt"), "extra_state": {"x": held}}
     torch.save(checkpoint, folder / "model.pt", _use_new_zipfile_serialization=zipped)
-    with pytest.raises(InputError, match="holds objects that torch cannot read without running code") as told:
+    with pytest.raises(InputError, match="holds objects that torch cannot read without running code") as refused:
         convert(folder, tmp_path / "model")
-    assert "weights_only" not in str(told.value)
+    assert "weights_only" not in str(refused.value)
     # what the message says to do
-    advice = str(told.value).split("`")[1].replace("NEW.pt", str(folder / "model.pt"))
+    advice = str(refused.value).split("`")[1].replace("NEW.pt", str(folder / "model.pt"))
     exec(advice, {"torch": torch, "c": checkpoint})
     check(folder, False, ["de", "en"])
 
@@ -195,7 +195,7 @@ def test_a_model_is_converted_by_hand(tmp_path):
     assert read_json(tmp_path / "new/config.json")["decoder_layers"] == 1
 
 
-def test_a_vocabulary_of_another_model_is_told(tmp_path):
+def test_a_vocabulary_of_another_model_is_refused(tmp_path):
     folder = copied("xlmr", tmp_path)
     with (folder / "dict.txt").open("a", encoding="utf-8") as file:
         file.write("more 1\n")
@@ -294,7 +294,7 @@ def with_embeddings_apart(checkpoint):
         ("xlmr", lambda checkpoint: None, 2, "is an encoder, which has no decoder"),
     ],
 )
-def test_what_conversion_refuses_is_told_beforehand(name, change, layers, said, tmp_path):
+def test_what_conversion_refuses_is_found_beforehand(name, change, layers, said, tmp_path):
     folder = copied(name, tmp_path)
     rewritten(folder / "model.pt", change)
     with pytest.raises(InputError, match=said):
@@ -303,7 +303,7 @@ def test_what_conversion_refuses_is_told_beforehand(name, change, layers, said, 
         check(folder, True, (), layers)
 
 
-def test_files_that_are_missing_or_others_are_told(tmp_path):
+def test_files_that_are_missing_or_others_are_refused(tmp_path):
     with pytest.raises(InputError, match="nowhere: no such file; give the folder of a model of fairseq"):
         files_of(tmp_path / "nowhere")
     folder = copied("bart", tmp_path)

@@ -86,8 +86,8 @@ def test_a_decoder_that_counts_no_positions_reads_rows_of_any_length():
 
 
 def test_a_model_of_no_known_family_is_refused_with_the_nearest(tmp_path):
-    for told, near in (({"model_type": "m2m_10"}, "the nearest that is known is m2m_100"), ({}, "none that Crossgap knows")):
-        (tmp_path / "config.json").write_text(json.dumps(told))
+    for config, near in (({"model_type": "m2m_10"}, "the nearest that is known is m2m_100"), ({}, "none that Crossgap knows")):
+        (tmp_path / "config.json").write_text(json.dumps(config))
         with pytest.raises(InputError, match=near):
             family_of(tmp_path)
     for broken in ("{", "[]"):

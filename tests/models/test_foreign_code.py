@@ -67,7 +67,7 @@ def outputs(folder):
 
 
 def test_one_setting_lets_it_run_and_goes_on_with_what_is_made_of_it(foreign, tmp_path):
-    """In processes of their own, as transformers remembers what it was told."""
+    """The commands run in processes of their own, as transformers remembers which code it may trust."""
     text = tmp_path / "text.de"
     text.write_text("".join(f"{line}\n" for line in manual_pairs(20)[0]), encoding="utf-8")
     settings = json.dumps({"model": str(foreign), "trust_remote_code": True, "trim": True})
@@ -86,7 +86,7 @@ def test_one_setting_lets_it_run_and_goes_on_with_what_is_made_of_it(foreign, tm
     assert "is no part of transformers" in command("models.decoding", *decode).stderr
     assert command("models.decoding", *decode, **{VARIABLE: "1"}).returncode == 0
     assert len((tmp_path / "hyp").read_text(encoding="utf-8").splitlines()) == 20
-    # plain transformers opens it, where it is told to
+    # plain transformers opens it with `trust_remote_code`
     plain = AutoModelForCausalLM.from_pretrained(tmp_path / "out", trust_remote_code=True)
     assert plain(torch.tensor([[3, 4]])).logits.shape[-1] == len(AutoTokenizer.from_pretrained(tmp_path / "out"))
 

@@ -14,7 +14,7 @@ RUSSIAN, CHINESE = (list(read_lines(f"resources/parallel-ud/pud.{code}.txt.xz"))
 
 
 @pytest.mark.parametrize("family", ["mbart", "cc25", "nllb", "m2m100", "bart", "bert"])
-def test_a_script_that_is_lacking_is_told_from_one_that_is_there(tmp_path, family):
+def test_a_script_that_is_lacking_is_distinguished_from_one_that_is_there(tmp_path, family):
     codec = load_codec(small_model(tmp_path, family))
     known = unknown_in(codec, manual_pairs(300)[0])
     assert known.share < NOTED

@@ -208,8 +208,8 @@ def test_the_doubtful_are_the_least_probable_and_the_others_keep_their_piece(fol
         ([200, 201, 202, 203], [-9.0, -0.2, -5, -0.1]),
         ([300, 301, 302, 303], [-9.0, -9, -0.3, -9]),
     ]
-    told = iter([*said, ([400, 401, 402, 403], [-9.0] * 4)])
-    monkeypatch.setattr(refining, "guessed_pieces", lambda *_: tuple(torch.tensor([part]) for part in next(told)))
+    answers = iter([*said, ([400, 401, 402, 403], [-9.0] * 4)])
+    monkeypatch.setattr(refining, "guessed_pieces", lambda *_: tuple(torch.tensor([part]) for part in next(answers)))
     seen = []
     align = model.align
     monkeypatch.setattr(model, "align", lambda guide, ids, mask: seen.append(ids[0].tolist()) or align(guide, ids, mask))

@@ -223,11 +223,11 @@ def test_what_is_built_in_another_way_is_refused():
 
 
 def test_models_that_write_are_no_encoders(tmp_path):
-    for told in (
+    for config in (
         {"model_type": "mistral", "architectures": ["MistralModel"]},
         {"model_type": "pegasus", "architectures": ["PegasusModel"]},
     ):
-        (tmp_path / "config.json").write_text(json.dumps(told))
+        (tmp_path / "config.json").write_text(json.dumps(config))
         try:
             assert family_of(tmp_path).name != "encoder"
         except InputError as error:

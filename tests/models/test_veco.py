@@ -210,8 +210,8 @@ def test_the_two_ways_learn_apart(made, batch):
 @pytest.mark.parametrize("which", ["first", "last"])
 def test_the_bart_computes_the_same(made, batch, tmp_path, which):
     x, x_seen, y, y_seen = batch
-    told = convert(made[1], tmp_path / "bart", "encoder-decoder", decoder_layers=2, decoder_from=which, head="dropped")
-    assert (told["from_veco"], told["decoder_layers"]) == (True, 2)
+    report = convert(made[1], tmp_path / "bart", "encoder-decoder", decoder_layers=2, decoder_from=which, head="dropped")
+    assert (report["from_veco"], report["decoder_layers"]) == (True, 2)
     bart = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "bart").eval()
     stack = load_stack(made[1], cross=True).eval()
     memory = encode(stack, x, x_seen)
@@ -262,14 +262,14 @@ def test_the_bart_has_the_folded_head(made, batch, tmp_path):
     wanted = head_states(stack, decode(stack, y, y_seen, encode(stack, x, x_seen), x_seen))[y_seen] @ embeddings.T + bias
     far = {}
     for head in ("folded", "dropped"):
-        told = convert(made[1], tmp_path / head, "encoder-decoder", head=head)
+        report = convert(made[1], tmp_path / head, "encoder-decoder", head=head)
         bart = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / head).eval()
         found = bart(input_ids=x, attention_mask=x_seen.long(), decoder_input_ids=y, decoder_attention_mask=y_seen.long()).logits
         far[head] = float((found[y_seen] - wanted).square().mean().sqrt() / wanted.std())
         # its embeddings are those of the encoder and the decoder, as before
         assert torch.equal(bart.get_decoder().embed_tokens.weight, stack.roberta.embeddings.word_embeddings.weight)
         assert (bart.lm_head.weight is bart.get_decoder().embed_tokens.weight) == (head == "dropped")
-        assert told["head"] == head and ("head_explained" in told) == (head == "folded")
+        assert report["head"] == head and ("head_explained" in report) == (head == "folded")
     assert far["folded"] < 0.5 * far["dropped"], far
 
 
@@ -298,16 +298,16 @@ def test_an_xlmr_becomes_the_baselines_and_a_veco_a_plain_xlmr(made, tmp_path):
     assert read_json(tmp_path / "encoder/config.json")["hidden_dropout_prob"] == 0.1  # as XLM-R has it, for who finetunes it elsewhere
     made_of = {}
     for decoder in ("copied", "random"):
-        told = convert(plain, tmp_path / decoder, "encoder-decoder", decoder=decoder, seed=2)
-        assert (told["from_veco"], told["decoder_layers"]) == (False, 3)
+        report = convert(plain, tmp_path / decoder, "encoder-decoder", decoder=decoder, seed=2)
+        assert (report["from_veco"], report["decoder_layers"]) == (False, 3)
         made_of[decoder] = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / decoder).model
     copied, drawn = (made_of[name].decoder.layers[0] for name in ("copied", "random"))
     assert torch.equal(copied.fc1.weight, made_of["copied"].encoder.layers[0].fc1.weight)
     assert not torch.equal(copied.fc1.weight, drawn.fc1.weight)
     assert torch.equal(made_of["random"].encoder.layers[0].fc1.weight, made_of["copied"].encoder.layers[0].fc1.weight)
-    told = convert(plain, tmp_path / "shape", "encoder-decoder", decoder="random", encoder_layers=1, decoder_layers=2)
+    report = convert(plain, tmp_path / "shape", "encoder-decoder", decoder="random", encoder_layers=1, decoder_layers=2)
     shape = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "shape").model
-    assert (told["encoder_layers"], len(shape.encoder.layers), len(shape.decoder.layers)) == (1, 1, 2)
+    assert (report["encoder_layers"], len(shape.encoder.layers), len(shape.decoder.layers)) == (1, 1, 2)
     assert torch.equal(shape.encoder.layers[0].fc1.weight, made_of["copied"].encoder.layers[0].fc1.weight)
 
 
@@ -360,7 +360,7 @@ def test_what_does_not_fit_is_refused(made, tmp_path):
     save_model(load_stack(plain, cross=False), load_tokenizer(plain), path)
     tokenizer = (path / "tokenizer.json").read_text()
     (path / "tokenizer.json").write_text(tokenizer.replace("<pad>", "<fill>"))
-    told = json.loads((path / "tokenizer_config.json").read_text())
-    (path / "tokenizer_config.json").write_text(json.dumps({**told, "pad_token": "<fill>"}))
+    tokenizer_config = json.loads((path / "tokenizer_config.json").read_text())
+    (path / "tokenizer_config.json").write_text(json.dumps({**tokenizer_config, "pad_token": "<fill>"}))
     with pytest.raises(InputError, match="VECO needs XLM-R's layout"):
         convert(path, tmp_path / "out", "encoder")

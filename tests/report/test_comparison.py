@@ -38,9 +38,9 @@ def test_several_seeds_show_spread_each_seed_and_students_interval(tmp_path):
     text = plain(html)
     # 0.006 for each of the three arms, corrected
     uncertain = "(+0.25 to +2.25 over 3 seeds, 95 % interval +0.75 to +1.75, p = 0.018)"
-    told = f"csr has 21.25 ± 1.00, finetune 20.00 ± 0.00, a difference of +1.25 {uncertain}."
+    numbers = f"csr has 21.25 ± 1.00, finetune 20.00 ± 0.00, a difference of +1.25 {uncertain}."
     # the bootstrap finds it, but 0.25, 1.25 and 2.25 may well be three draws of nothing
-    assert f"Not shown in BLEU : {told} By the 3 seeds alone, Student's interval is −1.23 to +3.73." in text
+    assert f"Not shown in BLEU : {numbers} By the 3 seeds alone, Student's interval is −1.23 to +3.73." in text
     assert "The tests cover the choice of test sentences and of training seeds." in text and "With one training seed" not in text
     assert "significant in 3 of 3 seeds" in text and "seed 3: 22.25 ‡" in text
     assert sum(r["metric"] == "BLEU" for r in rows) == len(seeds) * len(ARMS)
@@ -184,7 +184,7 @@ def test_an_arm_that_writes_one_line_for_all_sources_is_named_first(tmp_path):
     assert "csr wrote an empty line for 12 of 15 sources" in of_csr
     (root / "runs/demo/csr/seed1/pages.hyp").write_text("".join(f"{n}\n" for n in range(15)))
     assert len([*all_alike(study)]) == 1
-    # one bad seed of two is told
+    # the report names one bad seed of two
     for seed in (1, 2):
         put(root / f"runs/demo/finetune/seed{seed}/pages.hyp", "".join(f"{0 if seed == 2 else n}\n" for n in range(15)))
     study = study_of(root, configuration(seeds=(1, 2), arms=("finetune",)))

@@ -15,7 +15,7 @@ def test_plane_keeps_the_two_main_directions():
     assert np.abs(flat[0]).tolist() == pytest.approx([3, 0]) and share > 0.99
 
 
-def test_distances_of_another_kind_are_told_apart(tmp_path):
+def test_distances_of_another_kind_are_kept_apart(tmp_path):
     root, config = results(tmp_path / "results"), configuration()
     for path in root.glob("runs/demo/csr/seed*/finetune/representation.json"):
         put(path, {**read_json(path), "tag_format": "X </s>; mean over the positions"})

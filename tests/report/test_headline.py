@@ -27,7 +27,7 @@ def test_headline_answers_first_and_claims_no_more(page):
 
 
 @pytest.mark.parametrize(
-    "scores, p, told",
+    "scores, p, expected",
     [
         (20.4, 0.03, ("Not shown in BLEU", "+0.90, p = 0.030). Chance could make such a difference.")),
         (21.0, 0.0004, ("Better on these sentences, by 1.00 BLEU; another training may differ", "p < 0.001).")),
@@ -38,7 +38,7 @@ def test_headline_answers_first_and_claims_no_more(page):
         (None, 0.5, ("Not known in BLEU", "a score is missing (see below).")),
     ],
 )
-def test_an_answer_says_no_more_than_its_test(tmp_path, scores, p, told):
+def test_an_answer_says_no_more_than_its_test(tmp_path, scores, p, expected):
     study = study_of(tmp_path, configuration(arms=("finetune", "csr")))
     rows = [
         {"testset": "pages", "metric": "BLEU", "seed": 1, "arm": arm, "value": value}
@@ -50,7 +50,7 @@ def test_an_answer_says_no_more_than_its_test(tmp_path, scores, p, told):
         tested |= {"low": -0.1, "high": 0.9}
     (compared,) = headline(study, rows, [tested], ["pages"], ["BLEU"])
     (answer,) = compared["answers"]
-    assert answer["claim"] == told[0] and answer["numbers"].endswith(told[1])
+    assert answer["claim"] == expected[0] and answer["numbers"].endswith(expected[1])
 
 
 def test_significant_losses_are_not_counted_as_gains(tmp_path):

@@ -75,12 +75,12 @@ def results(root, seeds=(1,), name="labels"):
         given = [label if i % 100 * 37 % 100 < right else other[label] for i, label in enumerate(truth)]
         run = root / f"runs/{name}/{arm}/seed{seed}"
         put(run / f"predictions/{testset}.scores.json", score(truth, given, LABELS))
-        told = {"from_scratch": False, "start": "results/backbones/small/model", "device": "cpu", "precision": "float32", "rows": 77}
-        told |= {"updates": {"planned": 20, "made": 15}, "handed_on": {"updates": [10], "dev_loss": 0.5, "dev_accuracy": 0.8}}
-        put(run / "finetune/training.json", told)
+        training = {"from_scratch": False, "start": "results/backbones/small/model", "device": "cpu", "precision": "float32", "rows": 77}
+        training |= {"updates": {"planned": 20, "made": 15}, "handed_on": {"updates": [10], "dev_loss": 0.5, "dev_accuracy": 0.8}}
+        put(run / "finetune/training.json", training)
         rows = "5\t1\t0.7\t1e-3\t\t\n5\t1.1\t\t\t0.6\t0.7\n10\t2\t\t\t0.5\t0.8\n"
         put(run / "finetune/curve.tsv", f"update\tseconds\tloss\tlearning_rate\tdev_loss\tdev_accuracy\n{rows}")
-        put(run / "pretext/training.json", told)
+        put(run / "pretext/training.json", training)
         put(run / "pretext/curve.tsv", "update\tseconds\tloss\tlearning_rate\tdev_loss\tdev_bleu\n10\t1\t4.5\t1e-3\t\t\n")
     for kind, seed in itertools.product(("codeswitch", "random"), seeds):
         noised = root / f"codeswitch/{name}/{kind}/seed{seed}"
@@ -164,7 +164,7 @@ def test_the_page_says_nothing_of_phases_and_of_other_arms_that_there_are_not(tm
         assert [sentence for sentence in said if sentence in page] == expected
 
 
-def test_words_that_an_arm_switches_while_it_is_finetuned_are_told(tmp_path):
+def test_words_that_an_arm_switches_while_it_is_finetuned_are_reported(tmp_path):
     root = results(tmp_path / "results")
     assert "switched by the lexicon, anew" not in made(tmp_path, configuration())
     path = root / "runs/labels/csr/seed1/finetune/training.json"

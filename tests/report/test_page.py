@@ -240,7 +240,7 @@ def test_paper_shows_all_but_what_repeats_charts_or_goes_on_and_on(page):
     assert page.locator("#provenance").is_visible() and page.get_by_text("Versions", exact=True).is_visible()
     assert not page.locator(".off-paper").evaluate_all("all => all.some(each => each.checkVisibility())")
     assert page.locator(".on-paper").is_visible() and page.locator(".pair:not(.off-paper)").count() >= 2
-    # browsers leave backgrounds out unless told otherwise
+    # browsers leave backgrounds out unless the page asks for them
     assert page.locator("mark").first.evaluate("mark => getComputedStyle(mark).printColorAdjust") == "exact"
 
 

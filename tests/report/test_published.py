@@ -56,13 +56,16 @@ def test_published_numbers_of_other_text_or_another_rouge_are_not_comparable(tmp
     }
     config.experiments["demo"].published = list(numbers.values())
 
-    def told(lowercase, metrics):
+    def numbers_by_source(lowercase, metrics):
         config.corpora["help"].lowercase = lowercase
         put(path, {"sentences": 3, "metrics": metrics})
         study = study_of(root, config)
         return {row["number"].source: (row["measured"]["mean"], row["differs"]) for row in section(study)["published"]}
 
-    with_capitals, without = told(False, measured), told(True, {key: measured[key] for key in ("BLEU", "ROUGE-1")})
+    with_capitals, without = (
+        numbers_by_source(False, measured),
+        numbers_by_source(True, {key: measured[key] for key in ("BLEU", "ROUGE-1")}),
+    )
     other = ["lower-cased text there, text with capitals here"]
     assert with_capitals["capitals"] == (20, []) and with_capitals["folded"] == (22, []) and with_capitals["words"][1] == other
     assert without["capitals"] == (20, ["text with capitals there, lower-cased text here"])
@@ -107,7 +110,7 @@ def test_a_number_that_agrees_in_all_conditions_is_comparable(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("other", "told"),
+    ("other", "difference"),
     [
         ({"tested_on": "olympics"}, "tested on olympics there, on news here"),
         ({"direction": "en-de"}, "direction en-de there, de-en here"),
@@ -120,8 +123,8 @@ def test_a_number_that_agrees_in_all_conditions_is_comparable(tmp_path):
         ({"updates": 99}, "99 updates there, 100 here"),
     ],
 )
-def test_one_difference_makes_a_number_not_comparable(tmp_path, other, told):
-    assert compared(tmp_path, replace(AGREES, **other)) == [told]
+def test_one_difference_makes_a_number_not_comparable(tmp_path, other, difference):
+    assert compared(tmp_path, replace(AGREES, **other)) == [difference]
 
 
 def test_bleu_of_another_tokeniser_is_not_comparable(tmp_path):

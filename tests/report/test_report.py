@@ -60,7 +60,7 @@ def test_nothing_is_loaded_from_anywhere(page):
 
 
 @pytest.mark.parametrize(
-    "lost, part, told",
+    "lost, part, reason",
     [
         ("csr/seed1/pages.scores.json", "scores", "csr/seed1/pages.scores.json is missing"),
         ("csr/seed1/pages.words.json", "words", "pages.words.json is missing"),
@@ -69,14 +69,14 @@ def test_nothing_is_loaded_from_anywhere(page):
         ("random/seed1/pages.hyp", "translations", "pages.hyp"),
     ],
 )
-def test_a_part_that_cannot_be_made_says_why_and_the_rest_is_made(tmp_path, lost, part, told):
+def test_a_part_that_cannot_be_made_says_why_and_the_rest_is_made(tmp_path, lost, part, reason):
     root = results(tmp_path / "results")
     (root / "runs/demo" / lost).unlink()
     html, rows = report(root, tmp_path)
     text = plain(html)
     assert "Not all of this report could be made" in text and text.count("This part could not be made") == 1
     at = html.index(f'id="{part}-demo"')
-    assert told in html[at : at + 600]
+    assert reason in html[at : at + 600]
     assert bool(rows) and ("34.5 %" in html or part == "lexicon") and all(f'id="{name}-demo"' in html for name in PARTS if name != "speed")
     assert any(row["metric"] == "BLEU" for row in rows) == (part != "scores")
 

@@ -1,4 +1,4 @@
-"""Analyses in the configuration: what is wrong with them, what their rules are told, and the languages of backbones that only they use."""
+"""Analyses in the configuration: mistakes in them, the flags of their rules, and the languages of backbones that only they use."""
 
 import copy
 import dataclasses
@@ -41,10 +41,10 @@ def test_an_analysis_reads_models_of_backbones_and_arms_and_the_first_test_set()
         "results/runs/help-de-en/csr/seed1/pretext/model",
     ]
     assert analyses.texts(job(config, **PART)) == ["results/corpora/help.de-en/test/pages.de", "results/corpora/help.de-en/test/pages.en"]
-    told = ["--names", *ARMS, "--side", "encoder"]
-    assert analyses.stage_flags(job(config, **PART), "cka") == [*told, "--base", "bible", "--languages", "de", "en", "--parallel"]
-    assert analyses.stage_flags(job(config, **PART), "spectra") == [*told, "--base", "bible"]
-    assert analyses.stage_flags(job(config, **PART), "separability") == [*told, "--languages", "de", "en", "--parallel"]
+    shared_flags = ["--names", *ARMS, "--side", "encoder"]
+    assert analyses.stage_flags(job(config, **PART), "cka") == [*shared_flags, "--base", "bible", "--languages", "de", "en", "--parallel"]
+    assert analyses.stage_flags(job(config, **PART), "spectra") == [*shared_flags, "--base", "bible"]
+    assert analyses.stage_flags(job(config, **PART), "separability") == [*shared_flags, "--languages", "de", "en", "--parallel"]
     assert {f"results/analyses/insides/{stage}.json" for stage in ours()} <= {*report_inputs.report_inputs(Plans(config))}
     only = configured(languages=["en"], stages=["cka"], parallel=False, cka={"poolings": ["first"]})
     assert analyses.stage_flags(job(only, **PART), "cka")[-2:] == ["--languages", "en"]

@@ -71,8 +71,8 @@ def test_configurations_of_the_version_before_load_and_mean_the_same(name):
 
 def test_every_published_number_belongs_to_a_recipe():
     rows = read_rows(Path("config/published.tsv"))
-    told = set(re.findall(r"-?\d+(?:\.\d+)?", Path("docs/reproduce.md").read_text(encoding="utf-8").replace(",", "")))
-    assert not [row for row in rows if row["metric"] != "COMET" and row["value"] not in told]
+    documented = set(re.findall(r"-?\d+(?:\.\d+)?", Path("docs/reproduce.md").read_text(encoding="utf-8").replace(",", "")))
+    assert not [row for row in rows if row["metric"] != "COMET" and row["value"] not in documented]
     loaded = [recipe(name) for name in ("translation", "summarisation", "inference")]
     found = {
         (name, number.arm, number.testset or "", number.metric)
@@ -99,9 +99,9 @@ def test_the_papers_test_sets_of_two_languages_are_others_than_those_that_can_be
 
 def test_every_table_and_figure_of_the_papers_has_a_row():
     rows = [line.split("|")[1] for line in Path("docs/reproduce.md").read_text(encoding="utf-8").splitlines() if line.startswith("| ")]
-    told = " ".join(rows)
+    documented = " ".join(rows)
     for kind, numbers in (("Table", ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "1", "2", "3", "4")), ("Figure", ("1", "2", "3"))):
-        assert not [number for number in numbers if not re.search(rf"\b{kind} {number}\b", told)]
+        assert not [number for number in numbers if not re.search(rf"\b{kind} {number}\b", documented)]
 
 
 def test_pairs_are_restored_from_the_table_of_examples():

@@ -1,4 +1,4 @@
-"""What a user is told when a run stops: real failing runs of a tiny workflow, and what Snakemake says of Slurm's jobs."""
+"""What a user reads when a run stops: real failing runs of a tiny workflow, and what Snakemake says of Slurm's jobs."""
 
 import re
 import subprocess
@@ -64,7 +64,7 @@ onerror:
 
 
 @pytest.fixture(scope="module")
-def told(tmp_path_factory) -> str:
+def end_of_run(tmp_path_factory) -> str:
     """The digest of a run in which seven jobs fail, and one the first time only."""
     folder = tmp_path_factory.mktemp("digest")
     (folder / "Snakefile").write_text(WORKFLOW)
@@ -85,15 +85,15 @@ def told(tmp_path_factory) -> str:
         ("input (kind input)", ["why     bad input", "change  x.tsv, line 3: no text; mend it", "input.log, which ends:", "│ first"]),
     ],
 )
-def test_each_job_that_failed_is_told_with_why_and_what_to_change(told, job, lines):
-    section = next(part for part in told.split("\n\n") if part.startswith(f"{job}\n"))
+def test_each_job_that_failed_is_named_with_why_and_what_to_change(end_of_run, job, lines):
+    section = next(part for part in end_of_run.split("\n\n") if part.startswith(f"{job}\n"))
     assert all(line in section for line in lines), section
     assert section.count("x.tsv") <= 1
 
 
-def test_how_many_failed_and_how_to_go_on(told):
-    assert told.startswith("──── 6 jobs failed ────") and "again" not in told
-    assert "To go on: snakemake --cores 2 --keep-going --latency-wait 1 --directory" in told
+def test_how_many_failed_and_how_to_go_on(end_of_run):
+    assert end_of_run.startswith("──── 6 jobs failed ────") and "again" not in end_of_run
+    assert "To go on: snakemake --cores 2 --keep-going --latency-wait 1 --directory" in end_of_run
 
 
 TOGETHER = """\
@@ -215,15 +215,15 @@ For further error details see the cluster/cloud log and the log files of the inv
         ),
     ],
 )
-def test_what_slurm_refuses_is_told_with_its_words_and_the_key(tmp_path, said, why, keys):
+def test_what_slurm_refuses_is_reported_with_its_words_and_the_key(tmp_path, said, why, keys):
     one = re.sub(r" +message: .*\n", lambda _: REFUSED.format(said=said), SLURM).format(own="a.log", slurm="b.log")
     log = tmp_path / "snakemake.log"
     log.write_text(one + one.replace("jobid: 35", "jobid: 36").replace("arm=csr", "arm=finetune"))
-    told = digest([str(log)], ["--profile", "slurm"])
+    printed = digest([str(log)], ["--profile", "slurm"])
     for arm in ("csr", "finetune"):
         assert (
             f"finetune (experiment tiny, arm {arm}, seed 1)\n  why     Slurm refused the job: {why}\n  change  {keys} of finetune in"
-            in told
+            in printed
         )
 
 
@@ -237,11 +237,11 @@ def test_what_slurm_refuses_is_told_with_its_words_and_the_key(tmp_path, said, w
         ("The --memory option is not allowed in the 'slurm_extra' parameter. The memory is set", "slurm_extra"),
     ],
 )
-def test_what_the_plugin_refuses_is_told_with_the_key(tmp_path, said, key):
+def test_what_the_plugin_refuses_is_reported_with_the_key(tmp_path, said, key):
     refused = f"    message: Job submission failed with exception: {said}For further error details see the cluster/cloud log\n"
     (tmp_path / "snakemake.log").write_text(re.sub(r" +message: .*\n", lambda _: refused, SLURM).format(own="a.log", slurm="b.log"))
-    told = digest([str(tmp_path / "snakemake.log")], ["--profile", "slurm"])
-    assert f"\n  change  {key} of finetune in slurm/config.yaml" in told
+    printed = digest([str(tmp_path / "snakemake.log")], ["--profile", "slurm"])
+    assert f"\n  change  {key} of finetune in slurm/config.yaml" in printed
 
 
 def test_a_failed_log_that_is_pasted_into_snakemakes_is_not_read_as_its_own(tmp_path):
@@ -252,7 +252,7 @@ def test_a_failed_log_that_is_pasted_into_snakemakes_is_not_read_as_its_own(tmp_
     assert not failures(once + "Trying to restart job 35.\n")
 
 
-def test_a_job_that_succeeds_in_the_end_is_not_told(tmp_path):
+def test_a_job_that_succeeds_in_the_end_is_not_reported(tmp_path):
     once = SLURM.format(status="OUT_OF_MEMORY", own="a.log", slurm="b.log")
     assert len(failures(once)) == len(failures(once + "Trying to restart job 35.\n" + once)) == 1
     assert not failures(once + "Trying to restart job 35.\n")
@@ -310,7 +310,7 @@ GROUP = """\
         ({}, "", ["decoding", "scores"]),
     ],
 )
-def test_of_a_group_the_job_that_failed_is_told(tmp_path, logs, nested, culprits):
+def test_of_a_group_the_job_that_failed_is_named(tmp_path, logs, nested, culprits):
     paths = {name: str(tmp_path / name) for name in ("decoding", "scores", "slurm")}
     for name, content in {**logs, "slurm": nested.format(**paths)}.items():
         (tmp_path / name).write_text(content)
@@ -319,26 +319,26 @@ def test_of_a_group_the_job_that_failed_is_told(tmp_path, logs, nested, culprits
     assert found[0].logs[1] == paths["slurm"] and found[0].wildcards["arm"] == "csr"
 
 
-def test_a_group_that_is_tried_again_is_not_told_and_its_number_is_no_jobs(tmp_path):
+def test_a_group_that_is_tried_again_is_not_reported_and_its_number_is_no_jobs(tmp_path):
     once = GROUP.format(**{name: str(tmp_path / name) for name in ("decoding", "scores", "slurm")})
     again = "Trying to restart job 3c9f1a52-1111-4222-8333-444455556666.\n"
     assert not failures(once + again + once.partition("[Sat Nov 21 21:35:25 2026]")[0])
     assert [failure.rule for failure in failures(once + again)] == ["decoding", "scores"]
 
 
-def test_a_group_that_slurm_refused_is_told(tmp_path):
+def test_a_group_that_slurm_refused_is_reported(tmp_path):
     refused = re.sub(r"( +message: Error in group .*\n) +log: .*\n", r"\1", GROUP)
-    told = failures(
+    failed = failures(
         GROUP.replace("jobid: ", "jobid: 7") + "SLURM run ID: crossgap_1\n" + refused
     )  # an earlier group's log is not this one's
-    assert [failure.logs for failure in told[2:]] == [["{decoding}"], ["{scores}"]]
-    assert diagnose(told[3], ["--profile", "slurm"]) == (
+    assert [failure.logs for failure in failed[2:]] == [["{decoding}"], ["{scores}"]]
+    assert diagnose(failed[3], ["--profile", "slurm"]) == (
         "Slurm refused the job of its group",
         "what `snakemake preflight --profile slurm` names in slurm/config.yaml",
     )
 
 
-def test_many_failures_are_told_in_short(tmp_path):
+def test_many_failures_are_reported_in_short(tmp_path):
     log = tmp_path / "snakemake.log"
     one = SLURM.format(status="FAILED", own="a.log", slurm="b.log")
     log.write_text("".join(one.replace("jobid: 35", f"jobid: {n}").replace("seed=1", f"seed={n}") for n in range(9)))
@@ -422,7 +422,7 @@ def test_what_torchrun_adds_does_not_hide_why_one_process_ended(tmp_path, ending
         assert line.startswith(wanted)
 
 
-def test_a_machine_without_slurm_is_told():
+def test_a_machine_without_slurm_is_reported():
     said = "Job submission failed with exception: [Errno 2] No such file or directory: 'sacct'"
     why, way = diagnose(Failure("corpus", {}, said, [], False), ["--profile", "slurm"])
     assert why == "this machine has no Slurm" and "login node" in way

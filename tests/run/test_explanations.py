@@ -1,4 +1,4 @@
-"""What types refuse is told in plain words, with the way out."""
+"""Plain words explain what types refuse, and name the way out."""
 
 import copy
 import datetime
@@ -46,7 +46,7 @@ from workflow_scripts.stage import InputError
         ("experiments/help-de-en/task", ["translation"], r"there is no task \['translation'\], did you mean 'translation'"),
     ],
 )
-def test_what_types_refuse_is_told_in_plain_words(path, value, message):
+def test_what_types_refuse_is_explained_in_plain_words(path, value, message):
     with pytest.raises(InputError, match=message):
         config.load(changed(path, value))
 
@@ -63,7 +63,7 @@ SECTIONS, EXPERIMENT = "corpora/help-sections", "experiments/help-modules"
         ("experiments/help-summaries-de-en/task", "summarization", "there is no task 'summarization', did you mean 'summarisation'"),
     ],
 )
-def test_what_types_refuse_in_documents_is_told_too(path, value, message):
+def test_what_types_refuse_in_documents_is_explained_too(path, value, message):
     with pytest.raises(InputError, match=message):
         config.load(summaries(path, value))
 
@@ -78,7 +78,7 @@ def test_what_types_refuse_in_documents_is_told_too(path, value, message):
         ("labelled/modules/dev/held_out", 0.7, "held_out: input should be less than or equal to 0.4"),
     ],
 )
-def test_what_types_refuse_around_labels_is_told_too(path, value, message):
+def test_what_types_refuse_around_labels_is_explained_too(path, value, message):
     with pytest.raises(InputError, match=message):
         config.load(classified(path, value))
 

@@ -5,7 +5,7 @@ from configurations import DEFAULT, changed, demo, planned
 from workflow_scripts.run import config, findings
 
 
-def test_an_experiment_that_is_defined_but_not_run_is_told():
+def test_an_experiment_that_is_defined_but_not_run_is_noted():
     raw = changed("experiments/mine", {"like": "help-de-en"})
     said = [str(finding) for finding in findings.experiments(config.load(raw))]
     assert said == ["note   run.experiments: mine is defined, but not run; run is help-de-en"]
@@ -14,7 +14,7 @@ def test_an_experiment_that_is_defined_but_not_run_is_told():
     assert [str(finding) for finding in findings.experiments(config.load(raw))] == ["ok     run.experiments: mine"]
 
 
-def test_what_a_later_selection_costs_is_told_before_the_first_run():
+def test_what_a_later_selection_costs_is_noted_before_the_first_run():
     raw = changed("experiments/mine", {"like": "help-de-en"})
     raw["experiments"]["other"] = {"like": "help-de-en", "backbone": "second"}
     raw["backbones"]["second"] = {"like": "bible"}
@@ -26,7 +26,7 @@ def test_what_a_later_selection_costs_is_told_before_the_first_run():
     assert not list(findings.left_out(planned(raw)))
 
 
-def test_an_experiment_that_asks_for_more_seeds_than_the_run_has_is_told():
+def test_an_experiment_that_asks_for_more_seeds_than_the_run_has_is_noted():
     said = [str(finding) for finding in findings.few_seeds(demo(changed("experiments/help-de-en/seeds", 3)))]
     assert said == ["note   experiments.help-de-en.seeds: 3, but run.seeds has 1; name more of them there"]
     assert not list(findings.few_seeds(demo(changed("experiments/help-de-en/seeds", 1))))

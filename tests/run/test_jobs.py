@@ -36,7 +36,7 @@ def test_what_the_wildcards_name_is_found_once():
         ({"experiment": "help-de-en", "arm": "trivial"}, None),
     ],
 )
-def test_a_file_of_a_name_that_is_not_defined_is_told(asked, said):
-    told = pytest.raises(InputError, match=f"^{re.escape(said)}$") if said else contextlib.nullcontext()
-    with told:
+def test_a_file_of_a_name_that_is_not_defined_is_refused(asked, said):
+    refused_or_not = pytest.raises(InputError, match=f"^{re.escape(said)}$") if said else contextlib.nullcontext()
+    with refused_or_not:
         jobs.check_names(config.load(DEFAULT), asked)

@@ -61,7 +61,7 @@ def test_labels_that_are_numbers_need_no_list_where_all_tasks_read_numbers(tmp_p
         plugins.forget()
 
 
-def test_a_header_that_is_an_example_is_told(tmp_path):
+def test_a_header_that_is_an_example_is_noted(tmp_path):
     for first, notes in (("no\ta sentence", 1), ("label\ttext", 0)):
         (tmp_path / "x.tsv").write_text(f"{first}\n" + "yes\tanother\n" * 50)
         source = LabelledSource(str(tmp_path / "x.tsv"), {"label": 1, "text": 2}, header=True)
@@ -71,7 +71,7 @@ def test_a_header_that_is_an_example_is_told(tmp_path):
     assert not list(labelled_findings._no_header("labelled.x.train", replace(source, header=False), block))
 
 
-def test_what_dev_and_test_sets_have_in_common_with_training_is_told(folder, tmp_path):
+def test_what_dev_and_test_sets_have_in_common_with_training_is_reported(folder, tmp_path):
     raw = changed("corpora/help/test", {"own": moses(folder, "de", "en")})
     raw["corpora"]["help"]["train"] = moses(folder, "de", "en") | {"unescape": True}  # not the same settings, and the same text
     said = [str(finding) for finding in text_findings.corpora(planned(raw)) if finding.about == "corpora.help.test.own"]
@@ -86,7 +86,7 @@ def test_what_dev_and_test_sets_have_in_common_with_training_is_told(folder, tmp
     assert note.verdict == "note" and "of its first 2 examples 1 are among" in note.said
 
 
-def test_the_first_line_of_texts_to_write_and_what_holds_nothing_out_are_told(tmp_path):
+def test_the_first_line_of_texts_to_write_and_what_holds_nothing_out_are_reported(tmp_path):
     (tmp_path / "x.tsv").write_text("sentence\tquestion\n" + "It rains.\tDoes it?\n" * 40)
     source = LabelledSource(str(tmp_path / "x.tsv"), {"text": 1, "target": 2})
     dev, test = (LabelledSource(held_out=share) for share in (0.0001, 0.4))

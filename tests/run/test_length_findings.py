@@ -18,7 +18,7 @@ def long_rows(raw):
     return length_findings.long_rows(demo(raw))
 
 
-def test_the_share_of_long_training_rows_is_told_with_the_way_out():
+def test_the_share_of_long_training_rows_is_reported_with_the_way_out():
     (short,) = long_rows(DEFAULT)
     assert short.about == "experiments.help-de-en.training.max_length" and " of the first 2,000 rows (" in short.said
     (long,) = long_rows(changed(f"{EXPERIMENT}/max_length", 24))
@@ -42,7 +42,7 @@ def test_rows_that_the_model_has_no_positions_for_are_wrong():
     assert length_findings._long_rows("max_length", codec, sides, Room(100, leave_out=True), 100).verdict == "note"
 
 
-def test_an_arm_with_a_length_of_its_own_is_told_by_itself():
+def test_an_arm_with_a_length_of_its_own_is_reported_by_itself():
     raw = changed(f"{EXPERIMENT}/max_length", 200)
     raw["arms"]["finetune"][0]["training"] = {"max_length": 24}
     found = {each.about: each for each in long_rows(raw)}
@@ -58,7 +58,7 @@ def test_an_objective_cuts_the_lines_that_it_learns_from():
     assert "and are cut; raise max_length" in found["arms.again in help-de-en.training.max_length"]
 
 
-def test_texts_that_a_model_cannot_read_to_their_end_are_told(tmp_path):
+def test_texts_that_a_model_cannot_read_to_their_end_are_noted(tmp_path):
     german = "Datei " * 600
     (tmp_path / "de").write_text(f"Ja.\n{german}\n")
     (tmp_path / "en").write_text("Yes.\nFile.\n")

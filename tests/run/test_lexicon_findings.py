@@ -29,7 +29,7 @@ def test_what_a_lexicon_does_not_read_is_noted():
     assert notes == {"lexicons.unsupervised.vectors": "are not read with mapping.mode dictionary"}
 
 
-def test_vectors_in_another_language_are_told(tmp_path):
+def test_vectors_in_another_language_are_noted(tmp_path):
     words = Counter(word for line in read_lines("resources/bible/en.txt.xz") for word in line.split()).most_common(600)
     (tmp_path / "x.vec").write_text(f"{len(words)} 1\n" + "".join(f"{word} {number}\n" for word, number in words))
     plans = planned(changed("lexicons/unsupervised/vectors", {code: str(tmp_path / "x.vec") for code in ("de", "en")}))
@@ -47,12 +47,12 @@ def test_a_dictionary_for_labelled_text_that_is_turned_is_found(tmp_path):
     assert lexicon_findings._given_word_list(str(tmp_path / "words"), "de-en", block).endswith("3 pairs of words")
 
 
-def test_a_language_whose_words_are_not_known_is_told():
+def test_a_language_whose_words_are_not_known_is_noted():
     raw = changed("corpora/help/languages", ["my", "en"])
     raw["experiments"]["help-de-en"]["source"] = "my"
     raw["corpora"]["help"]["train"]["columns"] = {"document": 1, "en": 3, "my": 4}
     raw["backbones"]["bible"]["small"]["text"] = {"my": "task", "en": "task"}
     raw["lexicons"]["unsupervised"]["gold"] = {}
-    (told,) = lexicon_findings.clauses(planned(raw))
-    assert told.verdict == "note" and told.about == "corpora.help.languages" and "Burmese is written without spaces" in told.said
+    (finding,) = lexicon_findings.clauses(planned(raw))
+    assert finding.verdict == "note" and finding.about == "corpora.help.languages" and "Burmese is written without spaces" in finding.said
     assert not list(lexicon_findings.clauses(planned(changed("run/seeds", [1]))))

@@ -41,7 +41,7 @@ def test_progress_is_a_share_of_the_time(tmp_path):
     share = lines.share_passed(300.0, left, 0.0)
     said = lines.line_about(run, left, share)
     assert said.startswith("25 %, 12 to 20 minutes left. csr: finetuning, 50 of 100 updates; of a new kind")
-    next(iter(run.jobs.values())).ended = 600.0  # a training has told how fast it was, at half the speed
+    next(iter(run.jobs.values())).ended = 600.0  # a training has shown how fast it was, at half the speed
     next(iter(run.jobs.values())).begun = 1.0
     assert lines.line_about(run, left, share).startswith("25 %, 15 minutes left. csr")
     unknown = a_run(tmp_path, PlannedJob("head_finetune", {"arm": "x"}, begun=1.0))

@@ -15,7 +15,7 @@ from workflow_scripts.models import engines
 from workflow_scripts.run import model_findings
 
 
-def test_a_ready_made_backbone_that_will_not_be_taken_is_told_before_it_is_pretrained():
+def test_a_ready_made_backbone_that_will_not_be_taken_is_reported_before_it_is_pretrained():
     assert found(DEFAULT, "backbones.bible.small.ready").startswith("ok ")
     line = found(changed("backbones/bible/small/ffn", 256), "backbones.bible.small.ready")
     assert line.startswith("note") and "was made with other settings, so the backbone is pretrained here" in line
@@ -32,7 +32,7 @@ def test_layers_that_a_retrievals_model_has_not_are_found(folder):
     assert mine.startswith("WRONG") and "layer: 2 is none of the model's layers, 0 (the embeddings) to 1" in mine
 
 
-def test_text_that_a_backbone_does_not_read_is_told():
+def test_text_that_a_backbone_does_not_read_is_reported():
     raw = changed("backbones/bible/small/text/fr", "resources/bible/de.txt.xz")
     found = model_findings.of_backbone(planned(raw).backbones["bible"])
     notes = [str(finding) for finding in found if "not read" in finding.said]
@@ -140,7 +140,7 @@ def test_weights_that_are_cut_off_or_lack_a_part_are_found_before_the_run(folder
     assert "pytorch_model.bin: is no whole file of weights" in found(raw, "backbones.bible.model")
 
 
-def test_a_model_that_is_not_here_is_told_with_how_to_get_it(monkeypatch):
+def test_a_model_that_is_not_here_is_reported_with_how_to_get_it(monkeypatch):
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
     raw = changed("backbones/bible", {"kind": "hub", "model": "nobody/mbart-large-cc25-of-nobody", "revision": "v1"})
     line = found(raw, "backbones.bible.model")
@@ -160,7 +160,7 @@ def test_a_model_that_is_not_here_is_told_with_how_to_get_it(monkeypatch):
     assert "ready.json: is a file; name the folder that it lies in" in found(file, "backbones.bible.model")
 
 
-def test_a_run_goes_on_without_bleus_tokeniser_and_is_told_so(monkeypatch):
+def test_a_run_goes_on_without_bleus_tokeniser_and_this_is_reported(monkeypatch):
     def no_network(*_, **__):
         raise OSError("no network")
 
@@ -169,7 +169,7 @@ def test_a_run_goes_on_without_bleus_tokeniser_and_is_told_so(monkeypatch):
     assert said.startswith("note") and "13a: is not to be had (OSError: no network); otherwise" in said and "no BLEU for en" in said
 
 
-def test_a_tokeniser_that_is_downloaded_is_told_with_its_place(monkeypatch, tmp_path):
+def test_a_tokeniser_that_is_downloaded_is_named_with_its_place(monkeypatch, tmp_path):
     def no_network(*_, **__):
         raise OSError("no network")
 
@@ -181,7 +181,7 @@ def test_a_tokeniser_that_is_downloaded_is_told_with_its_place(monkeypatch, tmp_
     assert said.startswith("note   BLEU's tokeniser flores200: is not to be had (OSError: no network); download https://tinyurl.com/")
     assert "tinyurl.com/flores200sacrebleuspm where there is network" in said
     assert f"put it at {place}; otherwise the report will have no BLEU for en" in said
-    # of a folder that cannot be written to it is told
+    # the message names a folder that cannot be written to
     refused = OSError(errno.EROFS, "Read-only file system", str(place))
     with monkeypatch.context() as patched:
         patched.setattr("urllib.request.urlopen", lambda *_, **__: (_ for _ in ()).throw(refused))
@@ -219,7 +219,7 @@ def test_texts_that_are_generated_are_decoded_on_a_gpu_too(tmp_path, monkeypatch
     assert len(list(model_findings.gpu_decoding(planned(with_recipes("stories")), {"generation_decoding": {"gpu": 1}}))) == 1
 
 
-def test_a_pytorch_for_cpus_is_told_where_jobs_ask_for_gpus(monkeypatch):
+def test_a_pytorch_for_cpus_is_reported_where_jobs_ask_for_gpus(monkeypatch):
     jobs = {"finetune": {"gpu": 1}, "decoding": {"gpu": 1}, "scores": {}}
     for cuda, wanted in ((None, "a GPU is asked for by decoding, finetune; install a CUDA build"), ("13.0", "is a build for GPUs")):
         monkeypatch.setattr("torch.version.cuda", cuda)
@@ -228,7 +228,7 @@ def test_a_pytorch_for_cpus_is_told_where_jobs_ask_for_gpus(monkeypatch):
     assert not list(model_findings.gpu_build({"scores": {}}))
 
 
-def test_a_run_goes_on_without_comets_model_and_is_told_so(folder):
+def test_a_run_goes_on_without_comets_model_and_this_is_reported(folder):
     raw = changed("experiments/help-de-en/comet", {})
     (said,) = map(str, model_findings.comet(planned(raw)))
     assert said.startswith("note") and "hf download Unbabel/wmt22-comet-da" in said

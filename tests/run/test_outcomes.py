@@ -15,36 +15,41 @@ def put(path, content):
     return path.name
 
 
-def told(rule, folder, *outputs):
+def finding_of(rule, folder, *outputs):
     return outcomes.finding(PlannedJob(rule, outputs=list(outputs)), folder)
 
 
 def test_each_kind_of_result_has_its_numbers(tmp_path):
     corpus = put(tmp_path / "corpus.json", {"kept": 32511, "held_out": {"dev": 1016, "pages": 1009}})
-    assert told("corpus", tmp_path, "train.de", corpus) == "text: 32,511 pairs to learn from, 2,025 held out"
+    assert finding_of("corpus", tmp_path, "train.de", corpus) == "text: 32,511 pairs to learn from, 2,025 held out"
     gold = {"all": {"covered": 1534, "p@1": 0.394}}
     lexicon = put(
         tmp_path / "lexicon.json", {"directions": {"de-en": {"entries": 6463, "gold": gold}, "en-de": {"entries": 1, "gold": None}}}
     )
-    assert told("lexicon", tmp_path, lexicon) == "lexicon de-en: 6,463 words, 39 % right first"
+    assert finding_of("lexicon", tmp_path, lexicon) == "lexicon de-en: 6,463 words, 39 % right first"
     put(tmp_path / "lexicon.json", {"directions": {"de-en": {"entries": 6463, "gold": None}}})
-    assert told("lexicon", tmp_path, lexicon) == "lexicon de-en: 6,463 words"
+    assert finding_of("lexicon", tmp_path, lexicon) == "lexicon de-en: 6,463 words"
     scores = put(
         tmp_path / "pages.scores.json", {"metrics": {"BLEU": {"value": 21.34}, "chrF": {"value": 45.0}, "METEOR": {"value": None}}}
     )
-    assert told("scores", tmp_path, scores) == "BLEU 21.3, chrF 45.0"
+    assert finding_of("scores", tmp_path, scores) == "BLEU 21.3, chrF 45.0"
     curve = put(tmp_path / "curve.tsv", "update\tseconds\tloss\n350\t4\t2.1\n1400\t9\t2.0\n")
-    assert told("finetune", tmp_path, "model", curve) == "trained, 1,400 updates"
+    assert finding_of("finetune", tmp_path, "model", curve) == "trained, 1,400 updates"
     put(tmp_path / "noised/codeswitch.json", {"kind": "codeswitch", "sides": {"de": {"rate": 0.35}, "en": {"rate": 0.33}}})
-    assert told("codeswitch", tmp_path, "noised") == "noised text (codeswitch): 34 % of the words changed"
+    assert finding_of("codeswitch", tmp_path, "noised") == "noised text (codeswitch): 34 % of the words changed"
     for language, accuracy in (("de", 70.0), ("fr", 60.0)):
         put(tmp_path / f"predictions/{language}.scores.json", {"accuracy": accuracy})
-    assert told("head_prediction", tmp_path, "predictions") == "2 test sets answered, 65.0 on average"
+    assert finding_of("head_prediction", tmp_path, "predictions") == "2 test sets answered, 65.0 on average"
 
 
 def test_what_cannot_be_read_costs_its_line_alone(tmp_path):
-    assert told("scores", tmp_path, "nowhere.scores.json") == told("representation", tmp_path, "x") == told("lexicon", tmp_path) == ""
-    assert told("corpus", tmp_path, put(tmp_path / "corpus.json", "{")) == ""
+    assert (
+        finding_of("scores", tmp_path, "nowhere.scores.json")
+        == finding_of("representation", tmp_path, "x")
+        == finding_of("lexicon", tmp_path)
+        == ""
+    )
+    assert finding_of("corpus", tmp_path, put(tmp_path / "corpus.json", "{")) == ""
 
 
 def test_looks_at_the_dev_set(tmp_path):

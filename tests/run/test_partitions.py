@@ -27,7 +27,7 @@ CLUSTER = {"cpu": [Nodes(120.0, 16, 64_000, {})], "gpu": [Nodes(1440.0, 32, 128_
         ({"slurm_partition": "gpu", "gpu": 2, "gpu_model": "h100"}, r"GPUs h100 2 is more than gpu has \(0; its models are a100, v100\)"),
     ],
 )
-def test_a_job_that_no_node_can_take_is_told(job, said):
+def test_a_job_that_no_node_can_take_is_refused(job, said):
     with pytest.raises(InputError, match=said):
         check_job("finetune", job, CLUSTER)
 

@@ -97,6 +97,6 @@ def test_a_file_that_no_look_asks_for_is_missed_and_the_other_looks_go_on():
     }
     raw["analyses"]["inside"]["published"] = "config/nowhere.tsv"
     raw["run"] |= {"analyses": ["inside"]}
-    told = {finding.about: str(finding) for finding in preflight.look_at(planned(raw), {}, {})}
-    assert "config/nowhere.tsv: no such file" in told["analyses.inside.published"]
-    assert "resources/bible/ready.json: no such file" in told["backbones.bible.small.ready"] and "disk" in told
+    findings = {finding.about: str(finding) for finding in preflight.look_at(planned(raw), {}, {})}
+    assert "config/nowhere.tsv: no such file" in findings["analyses.inside.published"]
+    assert "resources/bible/ready.json: no such file" in findings["backbones.bible.small.ready"] and "disk" in findings

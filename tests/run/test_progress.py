@@ -79,7 +79,7 @@ def wait_for(path: Path, process: subprocess.Popen) -> None:
         time.sleep(0.05)
 
 
-def test_a_run_is_told_in_plain_lines_and_snakemakes_words_go_into_a_file(folder):
+def test_a_run_is_described_in_plain_lines_and_snakemakes_words_go_into_a_file(folder):
     process = start(folder, code="progress.EVERY = progress.AT_LEAST = 1")  # a line every second
     lines = []
     while not lines or "10 of 40 updates" not in lines[-1]:
@@ -147,7 +147,7 @@ def test_a_run_in_another_folder_is_followed_there(folder):
 
 
 @pytest.mark.parametrize("words", [["-d", "disk"], ["-ddisk"], ["--directory", "disk"], ["--directory=disk"]])
-def test_the_folder_is_that_which_snakemake_is_told(words):
+def test_the_folder_is_that_which_snakemake_is_given(words):
     assert progress.folder_of(["--cores", "all", *words, "--configfile", "my.yaml"]) == Path("disk")
     assert progress.folder_of(["--cores", "2", "--dry-run"]) == Path()
 
@@ -169,7 +169,7 @@ def test_a_second_run_leaves_the_log_of_the_first_as_it_is(folder):
     assert "Finished jobid" in (folder / "results/logs/snakemake.log").read_text()
 
 
-def test_make_calls_it_unless_it_is_told_to_show_everything(tmp_path):
+def test_make_calls_it_unless_it_is_asked_to_show_everything(tmp_path):
     def said(*arguments):
         return subprocess.run(
             ["make", "-n", "-o", ".venv/.complete", *arguments], cwd=ROOT, capture_output=True, text=True, check=True
@@ -210,20 +210,20 @@ def test_pages_on_what_is_there_take_a_tenth_of_the_time_since_the_start(tmp_pat
     pages[1].wait()
 
 
-def test_what_the_run_takes_is_foretold_once_it_was_seen_how_much_other_programs_leave(tmp_path, capsys):
+def test_what_the_run_takes_is_announced_once_it_was_seen_how_much_other_programs_leave(tmp_path, capsys):
     trainings = [PlannedJob("finetune", {"arm": arm}, priority=priority, work=3_000_000) for arm, priority in (("csr", 11), ("mask", 5))]
     run = Run(tmp_path, jobs={job.key: job for job in trainings}, pace=5000.0)
     state = progress.ProgressState(run, tmp_path, time.time(), update=0.1, measured=time.time())
     progress.watch_load(state, os.getpid())
     assert state.load.threads or not Path("/proc/self/schedstat").exists()
     run.share = 0.25
-    progress.foretell(state)
+    progress.announce_time(state)
     assert capsys.readouterr().out == ""
     state.measured -= progress.WATCHED
-    progress.foretell(state)
+    progress.announce_time(state)
     said = "an update takes 0.10 s here, 0.40 s beside other programs: the first answer in about 40 minutes, everything in about 80 minutes"
     assert " ".join(capsys.readouterr().out.split()[1:]) == said
-    progress.foretell(state)
+    progress.announce_time(state)
     assert capsys.readouterr().out == ""
 
 

@@ -75,7 +75,7 @@ def test_a_chat_template_must_be_there(models):
         assert "templates.chat: the model has no chat template; leave `chat` out" in line
 
 
-def test_a_decoder_without_a_tokeniser_is_told_elsewhere(models, tmp_path):
+def test_a_decoder_without_a_tokeniser_is_reported_elsewhere(models, tmp_path):
     (tmp_path / "config.json").write_text((Path(models["decoder"]) / "config.json").read_text())
     assert not said(translating(str(tmp_path), {"prompted": []}))
 

@@ -1,8 +1,8 @@
 """The estimate of a run's time, held against recorded runs: from the second minute on it is right within a third.
 
-A recording has what is known of the run, its plan, and events with their seconds, among them the updates that logs of trainings told. Where
-the machine's load changed, estimates count up to the first answer before it, and for the whole once the last minutes tell of the new load.
-A recording may end with the first answer, and take its plan from another.
+A recording has what is known of the run, its plan, and events with their seconds. Among these are the updates in the logs of trainings.
+The machine's load may change. Then estimates of the first answer count only before the change. Estimates of the whole count once the last
+minutes show the new load. A recording may end with the first answer, and take its plan from another.
 """
 
 import json
@@ -67,7 +67,7 @@ def test_the_estimate_is_right_within_a_third_from_the_second_minute_on(path):
     answer, whole = ends(run, events)
     _, run, events = read(path)
     changed = about["load_changed"]
-    told, wrong = 0, []
+    estimates_made, wrong = 0, []
     for now, known in minutes(run, events):
         for what, end, until, first, last in (
             ("first answer", answer, urgent, 2 * MINUTE, min(answer, changed or answer)),
@@ -75,17 +75,17 @@ def test_the_estimate_is_right_within_a_third_from_the_second_minute_on(path):
         ):
             if first <= now < last:
                 estimate = now + schedule.time_left(known, now, until=until)
-                told += 1
+                estimates_made += 1
                 if abs(estimate - end) > A_THIRD * end:
                     wrong.append((what, now, round(estimate), round(end)))
-    assert told > 5 and wrong == []
+    assert estimates_made > 5 and wrong == []
 
 
 @pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
-def test_what_is_foretold_moves_little_from_a_minute_to_the_next_while_the_load_is_the_same(path):
+def test_the_estimate_moves_little_from_a_minute_to_the_next_while_the_load_is_the_same(path):
     about, run, events = read(path)
-    foretold = [now + schedule.time_left(known, now) for now, known in minutes(run, events) if now < (about["load_changed"] or math.inf)]
-    assert max(abs(after / before - 1) for before, after in pairwise(foretold[1:])) < A_FIFTH
+    estimates = [now + schedule.time_left(known, now) for now, known in minutes(run, events) if now < (about["load_changed"] or math.inf)]
+    assert max(abs(after / before - 1) for before, after in pairwise(estimates[1:])) < A_FIFTH
 
 
 def test_there_are_recordings_of_several_loads():

@@ -48,14 +48,14 @@ def test_trainings_that_share_a_gpu_need_its_memory_together(monkeypatch, at_onc
     raw = changed("backbones/bible", {"kind": "hub", "model": "facebook/mbart-large-cc25"})
     raw["experiments"]["help-de-en"]["training"] |= {"batch_tokens": 8192}
     monkeypatch.setattr(resources, "gpu_here", lambda: 140e9)
-    told = [finding for finding in resources.memory(planned(raw), {}, at_once) if finding.about == "shared GPU, finetune"]
-    assert [finding.verdict for finding in told] == [verdict] * bool(verdict) and all(said in finding.said for finding in told)
+    shared = [finding for finding in resources.memory(planned(raw), {}, at_once) if finding.about == "shared GPU, finetune"]
+    assert [finding.verdict for finding in shared] == [verdict] * bool(verdict) and all(said in finding.said for finding in shared)
     if verdict == "WRONG":
         # what is advised fits
-        room = int(re.search(r"gpu=(\d+)", told[0].said)[1])
+        room = int(re.search(r"gpu=(\d+)", shared[0].said)[1])
         (again,) = (finding for finding in resources.memory(planned(raw), {}, room) if finding.about == "shared GPU, finetune")
         assert again.verdict == "ok"
-        assert "12 at once" in told[0].said and "140 GB" in told[0].said
+        assert "12 at once" in shared[0].said and "140 GB" in shared[0].said
 
 
 def test_twelve_trainings_of_a_decoder_of_270_million_weights_are_too_many(tmp_path, monkeypatch):
@@ -73,11 +73,11 @@ def test_twelve_trainings_of_a_decoder_of_270_million_weights_are_too_many(tmp_p
     raw = changed("backbones/bible", {"kind": "hub", "model": str(tmp_path)})
     raw["experiments"]["help-de-en"]["training"] |= {"batch_tokens": 8_000, "adapter": {"kind": "lora"}}
     monkeypatch.setattr(resources, "gpu_here", lambda: 141e9)
-    (told,) = (finding for finding in resources.memory(planned(raw), {}, 12) if finding.about == "shared GPU, finetune")
-    assert told.verdict == "WRONG" and "12 at once need about 114 GB" in told.said and "gpu=11" in told.said
+    (finding,) = (each for each in resources.memory(planned(raw), {}, 12) if each.about == "shared GPU, finetune")
+    assert finding.verdict == "WRONG" and "12 at once need about 114 GB" in finding.said and "gpu=11" in finding.said
 
 
-def test_the_phase_that_will_not_fit_is_told_and_not_a_larger_one_that_goes_in_parts():
+def test_the_phase_that_will_not_fit_is_reported_and_not_a_larger_one_that_goes_in_parts():
     raw = changed("backbones/bible", {"kind": "hub", "model": "facebook/mbart-large-cc25"})
     raw["experiments"]["help-de-en"]["training"] |= {"batch_tokens": 30_000, "micro_batch_tokens": 30_000}
     raw["experiments"]["more"] = {"like": "help-de-en", "training": {"batch_tokens": 40_000, "micro_batch_tokens": "auto"}}
@@ -91,8 +91,8 @@ def test_a_node_needs_the_memory_of_its_own_gpus_alone(monkeypatch):
     job = {"gpu": 16, "gpu_model": "a100", "mem_mb": 144_000}
     about = "node memory of finetune"
     assert "ask for more" in found(DEFAULT, about, {"finetune": job})
-    told = [finding.about for finding in resources.memory(planned(DEFAULT), {"finetune": {**job, "nodes": 2}})]
-    assert "memory of finetune" in told and about not in told
+    reported = [finding.about for finding in resources.memory(planned(DEFAULT), {"finetune": {**job, "nodes": 2}})]
+    assert "memory of finetune" in reported and about not in reported
 
 
 def test_training_shares_its_updates_among_gpus_and_each_process_needs_memory_of_the_node(monkeypatch):
@@ -107,8 +107,8 @@ def test_training_shares_its_updates_among_gpus_and_each_process_needs_memory_of
         assert "beside its GPUs, but the profile's mem_mb is 6.0 GB" in found(raw, f"node memory of {rule}", jobs)
     # each process holds the text as well
     monkeypatch.setattr(resources, "_text_bytes", lambda corpus: 4e9)
-    told = [found(raw, f"node memory of {rule}", jobs) for rule in ("backbone", "finetune")]
-    assert "about 16 GB" in told[0] and "about 80 GB" in told[1]
+    messages = [found(raw, f"node memory of {rule}", jobs) for rule in ("backbone", "finetune")]
+    assert "about 16 GB" in messages[0] and "about 80 GB" in messages[1]
     raw["backbones"]["bible"]["small"]["bitext"] = ["help"]
     assert "about 80 GB" in found(raw, "node memory of backbone", jobs)
 
@@ -126,7 +126,7 @@ def test_only_what_this_run_would_write_is_taken_off(tmp_path, monkeypatch):
     assert re.search(r"about (\S+ GB) for a whole run, of which \1 are there", said)
 
 
-def test_numbers_of_bytes_are_told_in_units_that_fit():
+def test_numbers_of_bytes_are_written_in_units_that_fit():
     assert [gigabytes(size) for size in (3e6, 49e6, 51e6, 2.34e9, 4.2e10)] == ["3 MB", "49 MB", "0.1 GB", "2.3 GB", "42 GB"]
 
 
@@ -157,7 +157,7 @@ def test_the_gpus_of_a_partition_with_one_model_are_known(commands):
         assert said in found(raw, "memory of finetune", {"finetune": {"gpu": 1, "slurm_partition": partition}})
 
 
-def test_what_only_the_last_attempt_or_a_whole_group_asks_for_is_told(commands):
+def test_what_only_the_last_attempt_or_a_whole_group_asks_for_is_noted(commands):
     commands("sinfo", "cpu|2:00:00|16|64000|(null)")
     cpu = {"slurm_partition": "cpu", "runtime": 90}
     jobs = {
@@ -173,7 +173,7 @@ def test_what_only_the_last_attempt_or_a_whole_group_asks_for_is_told(commands):
     assert [finding.verdict for finding in resources.slurm(jobs)] == ["ok"]
 
 
-def test_without_slurm_a_slurm_profile_is_told_so(monkeypatch):
+def test_without_slurm_a_slurm_profile_is_wrong(monkeypatch):
     monkeypatch.setattr(partitions, "output_of", lambda *command: None)
     assert ["WRONG" in str(finding) and "login node" in str(finding) for finding in resources.slurm({"x": {"slurm_partition": "a"}})] == [
         True

@@ -1,4 +1,4 @@
-"""What Snakemake's plugin for Slurm refuses in a job is told before the run, with keys that it takes."""
+"""Preflight reports what Snakemake's plugin for Slurm refuses in a job, with keys that it takes."""
 
 import re
 
@@ -35,8 +35,8 @@ def test_every_model_of_a_cluster_can_be_asked_for_as_preflight_says(cluster, co
         job = {"slurm_partition": "gpu", "gpu": 1, "gpu_model": model}
         (finding,) = resources.slurm({"finetune": job})
         if finding.verdict != "ok":
-            told = f"WRONG  Slurm job finetune: gpu_model: {model}: Snakemake's plugin cannot read it"
-            assert "-" in model and str(finding).startswith(told)
+            message = f"WRONG  Slurm job finetune: gpu_model: {model}: Snakemake's plugin cannot read it"
+            assert "-" in model and str(finding).startswith(message)
             job |= written_in(finding.said) | {"gpu_model": None}
             (finding,) = resources.slurm({"finetune": job})
         assert str(finding) == "ok     Slurm: gpu can take finetune"
@@ -60,9 +60,9 @@ def written_in(advice: str) -> dict:
     ],
 )
 def test_what_cannot_be_read_is_answered_with_what_can(job, said):
-    told = refusal("finetune", {"slurm_partition": "gpu", **job})
-    assert "cannot read it" in told and said in told and "under set-resources: finetune" in told
-    better = written_in(told)
+    message = refusal("finetune", {"slurm_partition": "gpu", **job})
+    assert "cannot read it" in message and said in message and "under set-resources: finetune" in message
+    better = written_in(message)
     assert refusal("finetune", {"slurm_partition": "gpu", **better}) == "" and gpus_of(better)[0] == max(1, gpus_of(job)[0])
 
 
@@ -77,9 +77,9 @@ def test_what_cannot_be_read_is_answered_with_what_can(job, said):
         ("--workdir=/x", "--workdir", "its own key"),
     ],
 )
-def test_options_that_the_plugin_sets_itself_are_told_with_its_key(extra, option, instead):
-    told = refusal("decoding", {"slurm_partition": "gpu", "slurm_extra": extra})
-    assert told.startswith(f"slurm_extra: Snakemake's plugin refuses {option} in it; write {instead}"), told
+def test_options_that_the_plugin_sets_itself_are_reported_with_its_key(extra, option, instead):
+    message = refusal("decoding", {"slurm_partition": "gpu", "slurm_extra": extra})
+    assert message.startswith(f"slurm_extra: Snakemake's plugin refuses {option} in it; write {instead}"), message
 
 
 @pytest.mark.parametrize(
@@ -106,12 +106,12 @@ def test_what_the_plugin_takes_is_not_refused(job):
 
 
 def test_the_plugin_still_reads_gpus_by_these_keys():
-    """The advice rests on them; the job's own step is told the same number."""
+    """The advice rests on them; the job's own step gets the same number."""
     asked = type("Job", (), {"resources": ResourceList(fromdict={"gres": "lscratch:100", "gpu": 1, "gpu_model": "a100"})})
     assert set_gres_string(asked) == " --gres=lscratch:100 --gpus=a100:1"
 
 
-def test_a_refused_job_is_told_without_a_cluster(commands):
+def test_a_refused_job_is_reported_without_a_cluster(commands):
     """A profile may be looked at where sinfo is not to be found."""
     commands("sinfo", "no", 1)
     found = [str(finding) for finding in resources.slurm({"finetune": {"slurm_partition": "gpu", "gpu": 1, "gpu_model": A100}})]

@@ -70,7 +70,7 @@ def test_pairs_without_text_on_both_sides_are_counted(folder, tmp_path):
     assert found(raw, "corpora.help.dev").endswith("300 pairs, of which 2 without text on both sides are left out")
 
 
-def test_text_in_a_third_language_is_told():
+def test_text_in_a_third_language_is_noted():
     raw = changed("corpora/help/languages", ["nl", "en"])
     raw["corpora"]["help"]["train"]["columns"] = {"document": 1, "en": 3, "nl": 4}
     raw["experiments"]["help-de-en"]["source"] = "nl"
@@ -82,7 +82,7 @@ def test_text_in_a_third_language_is_told():
     ]
 
 
-def test_other_text_in_another_language_is_told():
+def test_other_text_in_another_language_is_noted():
     raw = changed("backbones/bible/small/text/de", "resources/bible/en.txt.xz")
     found = model_findings.of_backbone(planned(raw).backbones["bible"])
     notes = [finding for finding in found if "reads as" in finding.said]
@@ -91,8 +91,8 @@ def test_other_text_in_another_language_is_told():
     checked = config.load(classified())
     assert not [finding for finding in labelled_findings.labelled(Plans(checked)) if "reads as" in finding.said]
     checked.labelled["modules"].test["de"].language = "nl"
-    told = [finding.about for finding in labelled_findings.labelled(Plans(checked)) if "the Dutch text reads as German" in finding.said]
-    assert told == ["labelled.modules.test.de"]
+    noted = [finding.about for finding in labelled_findings.labelled(Plans(checked)) if "the Dutch text reads as German" in finding.said]
+    assert noted == ["labelled.modules.test.de"]
 
 
 def test_the_text_of_an_analysis_that_is_run_is_looked_at(folder):
@@ -111,7 +111,7 @@ def test_the_text_of_an_analysis_that_is_run_is_looked_at(folder):
     assert not [one for one in text_findings.corpora(planned(raw)) if one.about == "corpora.other.train"]
 
 
-def test_text_that_an_analysis_or_a_distance_reads_in_another_language_is_told():
+def test_text_that_an_analysis_or_a_distance_reads_in_another_language_is_noted():
     files = {"de": "resources/bible/en.txt.xz", "en": "resources/bible/en.txt.xz"}
     raw = changed("analyses", {"own": {"models": ["bible"], "text": files, "stages": ["separability"]}})
     raw["run"]["analyses"] = ["own"]
@@ -123,7 +123,7 @@ def test_text_that_an_analysis_or_a_distance_reads_in_another_language_is_told()
         assert note.about == f"{about}.text.de" and note.said.startswith("the German text reads as English")
 
 
-def test_a_header_of_text_for_retrieval_and_sides_that_are_one_language_are_told(tmp_path):
+def test_a_header_of_text_for_retrieval_and_sides_that_are_one_language_are_noted(tmp_path):
     german, english = manual_pairs(150)
     rows = {"right": zip(german, english, strict=True), "wrong": zip(english, english[1:], strict=False)}
     for name, pairs in rows.items():
@@ -146,8 +146,10 @@ def test_a_model_that_was_cut_down_to_other_text_is_noted(folder):
     for read, notes in (({"text": text}, 1), ({"corpus": "help"}, 0)):
         raw["analyses"] = {"inside": {"models": ["bible"], "stages": ["separability"], **read}}
         raw["run"] |= {"analyses": ["inside"]}
-        told = [str(one) for one in text_findings.analysed(planned(raw)) if one.verdict == "note"]
-        assert len(told) == notes and all("bible (trim: true) has the pieces of the experiments' text alone" in line for line in told)
+        messages = [str(one) for one in text_findings.analysed(planned(raw)) if one.verdict == "note"]
+        assert len(messages) == notes and all(
+            "bible (trim: true) has the pieces of the experiments' text alone" in line for line in messages
+        )
 
 
 def test_data_that_are_neither_there_nor_reachable_are_found(tmp_path, monkeypatch):

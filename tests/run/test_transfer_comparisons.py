@@ -1,4 +1,4 @@
-"""Which experiments differ by their backbone alone, and what the rules that compare their models are told."""
+"""Which experiments differ by their backbone alone, and the flags of the rules that compare their models."""
 
 import pytest
 from configurations import job, with_recipes

@@ -171,8 +171,8 @@ def test_the_saved_model_opens_with_transformers(models, tmp_path):
     for family in ("bert", "xlm-roberta", "mbart"):
         network = load_token_head(models[family], "answering", [], Answering(), seed=1)
         network.save_pretrained(tmp_path / family)
-        _, told = AutoModelForQuestionAnswering.from_pretrained(tmp_path / family, output_loading_info=True)
-        assert not told["missing_keys"] and not told["unexpected_keys"]
+        _, loading_info = AutoModelForQuestionAnswering.from_pretrained(tmp_path / family, output_loading_info=True)
+        assert not loading_info["missing_keys"] and not loading_info["unexpected_keys"]
 
 
 def run(models, text, folder: Path, family: str, seed: int = 1, **changes) -> Path:

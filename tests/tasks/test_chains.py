@@ -94,7 +94,7 @@ def test_a_chain_ends_with_its_only_task_phase(phases):
         load(raw)
 
 
-def test_a_phase_that_an_arm_has_not_is_told():
+def test_a_phase_that_an_arm_has_not_is_refused():
     config = load(chained())
     for name, noise in (("pretext", "mask"), ("1-mask", "released.pieces")):
         with pytest.raises(InputError, match="is asked for, which is not defined"):

@@ -181,8 +181,8 @@ def test_a_model_learns_and_labels(models, tables, tmp_path, family):
     names = [tmp_path / name for name in ("x.hyp", "x.probabilities.tsv", "x.scores.json")]
     # labels are those of the same texts alone, whatever else is read with them
     both = (tables / "dev.tsv", tables / "train.tsv")
-    told = {"testsets": ("other", "x"), "languages": ("en", "de"), "settings": Classification(**SETTINGS)}
-    head.predict(CLASSIFICATION, tmp_path / "model", both, tmp_path, threads=1, **told)
+    options = {"testsets": ("other", "x"), "languages": ("en", "de"), "settings": Classification(**SETTINGS)}
+    head.predict(CLASSIFICATION, tmp_path / "model", both, tmp_path, threads=1, **options)
     found = read_json(names[2])
     assert found["accuracy"] > 60 and found["examples"] == 100 and found["chance"] == 50
     columns, *rows = (line.split("\t") for line in read_lines(names[1]))

@@ -91,7 +91,7 @@ def finetune(settings: FinetuneSettings, start: Path, train: tuple[Path, ...], d
     head.finetune(LABELLING, TrainingJob(start, **made), train=train, dev=dev, lexicons=lexicons, into=into, settings=settings)
 
 
-def told(epochs: int = 1, **changes) -> FinetuneSettings:
+def labelling_settings(epochs: int = 1, **changes) -> FinetuneSettings:
     chosen = Labelling(**{"batch_size": 6, "learning_rate": 1e-3, "max_length": 64, **changes})
     return LABELLING.finetune_settings(language="en", labels=UPOS, epochs=epochs, labelling=chosen)
 
@@ -101,7 +101,7 @@ def weights(out: Path) -> dict[str, torch.Tensor]:
 
 
 def test_translations_are_learnt_from_and_all_languages_selected_on(text, model, tmp_path):
-    settings = told()
+    settings = labelling_settings()
     settings.more_train, settings.more_dev = ["de"], ["de"]
     given = files(text, model, tmp_path)
     given |= {"train": (*given["train"], text / "translations.de.tsv"), "dev": (*given["dev"], text / "more_dev.de.tsv")}
@@ -111,7 +111,7 @@ def test_translations_are_learnt_from_and_all_languages_selected_on(text, model,
     alone = {}
     for number, code in enumerate(("en", "de")):  # a look is the mean of the languages
         out = tmp_path / code
-        finetune(told(learning_rate=1e-12), **{**files(text, tmp_path / "model", out), "dev": (given["dev"][number],)})
+        finetune(labelling_settings(learning_rate=1e-12), **{**files(text, tmp_path / "model", out), "dev": (given["dev"][number],)})
         alone[code] = read_json(out / "training.json")["handed_on"]
     for key in ("dev_loss", "dev_accuracy"):
         assert report["handed_on"][key] == pytest.approx((alone["en"][key] + alone["de"][key]) / 2, rel=1e-4)
@@ -153,10 +153,10 @@ def test_tagged_words_are_those_that_are_given(code, given, candidates, expected
 
 def test_a_head_learns_from_switched_words(text, model, tmp_path):
     (tmp_path / "en-de.tsv").write_text("".join(f"{word}\t{word}{word}{word}\t1\t1.0\n" for word in ("the", "of", "and", "to", "in")))
-    settings = told(epochs=2, max_length=16)  # most sentences are cut into rows, of which long words make more
+    settings = labelling_settings(epochs=2, max_length=16)  # most sentences are cut into rows, of which long words make more
     settings.codeswitch = CodeSwitch(noise=SpanNoise(rate=0.9))
     finetune(settings, **files(text, model, tmp_path / "switched"), lexicons=(tmp_path / "en-de.tsv",), into=("de",))
-    finetune(told(epochs=2, max_length=16), **files(text, model, tmp_path / "plain"))
+    finetune(labelling_settings(epochs=2, max_length=16), **files(text, model, tmp_path / "plain"))
     reports = [read_json(tmp_path / name / "training.json") for name in ("switched", "plain")]
     assert reports[0]["updates"] == reports[1]["updates"] and reports[0]["settings"]["codeswitch"]["noise"]["rate"] == 0.9
     assert any(not torch.equal(weight, weights(tmp_path / "plain")[name]) for name, weight in weights(tmp_path / "switched").items())
@@ -174,12 +174,12 @@ def test_an_epoch_has_as_many_rows_as_planned_though_noise_makes_more_or_fewer()
 def test_the_chosen_point_of_a_grid_is_not_trained_twice(text, model, tmp_path):
     points = [{"learning_rate": 1e-3, "epochs": 2}, {"learning_rate": 1e-12, "epochs": 1}]
     for number, point in enumerate(points):
-        finetune(told(point["epochs"], learning_rate=point["learning_rate"]), **files(text, model, tmp_path / str(number)))
+        finetune(labelling_settings(point["epochs"], learning_rate=point["learning_rate"]), **files(text, model, tmp_path / str(number)))
     reports = tuple(tmp_path / str(number) / "training.json" for number in range(2))
     choice.main(reports, tmp_path / "choice.json", swept=("learning_rate", "epochs"), settings=Choice(by="dev_loss"))
     chosen = read_json(tmp_path / "choice.json")
     assert [point["settings"] for point in chosen["points"]] == points and chosen["chosen"] == 0
-    finetune(told(), **files(text, model, tmp_path / "last"), choice=tmp_path / "choice.json")
+    finetune(labelling_settings(), **files(text, model, tmp_path / "last"), choice=tmp_path / "choice.json")
     report = read_json(tmp_path / "last/training.json")
     assert report["settings"]["epochs"] == 2 and report["checkpoints"] == read_json(reports[0])["checkpoints"]
     assert all(torch.equal(a, b) for a, b in zip(weights(tmp_path / "0").values(), weights(tmp_path / "last").values(), strict=True))
@@ -188,7 +188,7 @@ def test_the_chosen_point_of_a_grid_is_not_trained_twice(text, model, tmp_path):
 def test_a_point_of_a_grid_may_diverge(text, model, tmp_path):
     """Its outputs are written, with the reason, and the other point is chosen."""
     for number, rate in enumerate((1e30, 1e-3)):
-        finetune(told(learning_rate=rate), **files(text, model, tmp_path / str(number)), keep_diverged=True)
+        finetune(labelling_settings(learning_rate=rate), **files(text, model, tmp_path / str(number)), keep_diverged=True)
     lost, sound = (read_json(tmp_path / str(number) / "training.json") for number in range(2))
     assert lost["diverged"] and lost["handed_on"] == {} and lost.keys() == sound.keys() and not sound["diverged"]
     assert (tmp_path / "0/model/model.safetensors").exists() and (tmp_path / "0/curve.tsv").read_text().startswith("update\t")
@@ -196,12 +196,12 @@ def test_a_point_of_a_grid_may_diverge(text, model, tmp_path):
     choice.main(reports, tmp_path / "choice.json", swept=("learning_rate",), settings=Choice(by="dev_score"))
     assert read_json(tmp_path / "choice.json")["chosen"] == 1
     with pytest.raises(Diverged):
-        finetune(told(learning_rate=1e30), **files(text, model, tmp_path / "not kept"))
+        finetune(labelling_settings(learning_rate=1e30), **files(text, model, tmp_path / "not kept"))
 
 
 def test_a_model_reads_as_the_chosen_point_was_finetuned(text, models, tmp_path):
     """Here from the encoder alone, which the grid chose, and not from both halves, its first value."""
-    finetune(told(parts="encoder", epochs=2), **files(text, models["mbart"], tmp_path / "chosen"))
+    finetune(labelling_settings(parts="encoder", epochs=2), **files(text, models["mbart"], tmp_path / "chosen"))
     chosen = {"settings": {"parts": "encoder", "epochs": 2}, "checkpoints": "elsewhere"}
     (tmp_path / "choice.json").write_text(json.dumps({"seed": 1, "phases": {"finetune": chosen}}))
     for name, given in (("itself", {"settings": Labelling(parts="encoder")}), ("chosen by grid", {"choice": tmp_path / "choice.json"})):
@@ -212,7 +212,7 @@ def test_a_model_reads_as_the_chosen_point_was_finetuned(text, models, tmp_path)
 
 
 def test_text_in_a_language_without_a_tag_can_be_learnt_from(text, models, tmp_path):
-    settings = told()
+    settings = labelling_settings()
     settings.more_train, settings.more_dev = ["bg"], ["el"]
     given = files(text, models["mbart"], tmp_path)
     given |= {"train": (*given["train"], text / "translations.de.tsv"), "dev": (*given["dev"], text / "more_dev.de.tsv")}
@@ -237,13 +237,13 @@ def test_two_processes_agree_with_one(text, models, tmp_path, family, parts):
     """Also where a head reads the encoder alone: the decoder's weights never get a gradient, and several processes wait for all."""
     still = {"dropout": 0.0, "attention_dropout": 0.0, "batch_size": 7, "parts": parts}
     model = models[family]
-    finetune(told(**still), **files(text, model, tmp_path / "one"))
-    finetune(told(**{**still, "learning_rate": 1e-12}), **files(text, model, tmp_path / "start"))
+    finetune(labelling_settings(**still), **files(text, model, tmp_path / "one"))
+    finetune(labelling_settings(**{**still, "learning_rate": 1e-12}), **files(text, model, tmp_path / "start"))
     line = [sys.executable, *TORCHRUN, "workflow_scripts.tasks.head", "finetune", "--task", "labelling"]
     for name, path in files(text, model, tmp_path / "two").items():
         line += [f"--{name}", *map(str, path if isinstance(path, tuple) else [path])]
     # each process makes its half of an update in two parts
-    settings = json.dumps(asdict(told(**still, micro_batch=2, device="cpu")))
+    settings = json.dumps(asdict(labelling_settings(**still, micro_batch=2, device="cpu")))
     line += ["--threads", "2", "--settings", settings]
     done = warm.run(line)
     assert done.returncode == 0, done.stderr[-3000:]

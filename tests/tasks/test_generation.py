@@ -57,8 +57,8 @@ def test_an_empty_text_gets_no_answer(tmp_path):
     network.final_logits_bias[0, load_codec(model).tokenizer.convert_tokens_to_ids("▁die")] = 100  # it says one word for ever
     network.save_pretrained(model)
     (tmp_path / "de").write_text("\nÖffnen Sie die Datei.\n \n", encoding="utf-8")
-    told = {"testsets": ("one",), "languages": ("de",), "target_languages": ("en",), "threads": 1}
-    decode(model, (tmp_path / "de",), tmp_path / "all", **told, settings=Decoding(beam_size=1, max_length=5, engine="huggingface"))
+    options = {"testsets": ("one",), "languages": ("de",), "target_languages": ("en",), "threads": 1}
+    decode(model, (tmp_path / "de",), tmp_path / "all", **options, settings=Decoding(beam_size=1, max_length=5, engine="huggingface"))
     first, second, third = (tmp_path / "all/one.hyp").read_text("utf-8").splitlines()
     assert (first, third) == ("", "") and set(second.split()) == {"die"}
 
@@ -72,17 +72,17 @@ def test_texts_and_targets_are_written_line_by_line(tmp_path):
 
 def test_each_test_set_has_its_own_languages():
     config = load(raw())
-    asked = SimpleNamespace(experiment="questions", testset="de", items=lambda: [("experiment", "questions"), ("testset", "de")])
-    assert arms.trained_direction(Job(Plans(config), asked)) == ["en", "en"] and arms.test_direction(Job(Plans(config), asked)) == [
+    questions = SimpleNamespace(experiment="questions", testset="de", items=lambda: [("experiment", "questions"), ("testset", "de")])
+    assert arms.trained_direction(Job(Plans(config), questions)) == ["en", "en"] and arms.test_direction(Job(Plans(config), questions)) == [
         "de",
         "de",
     ]
-    assert arms.target(Job(Plans(config), asked)) == "de"
-    assert arms.test_text(Job(Plans(config), asked), 1) == "results/labelled/squad-questions/test/de.de-de.target.de"
-    assert arms.tested_directions(Job(Plans(config), asked), 0) == ["en", "de"]
-    told = SimpleNamespace(experiment="stories-de", testset="de", items=lambda: [("experiment", "stories-de")])
-    assert arms.trained_direction(Job(Plans(config), told)) == arms.test_direction(Job(Plans(config), told)) == ["en", "de"]
-    assert arms.target(Job(Plans(config), told)) == "de" and Job(Plans(config), told).plan.trained_languages == ["en"]
+    assert arms.target(Job(Plans(config), questions)) == "de"
+    assert arms.test_text(Job(Plans(config), questions), 1) == "results/labelled/squad-questions/test/de.de-de.target.de"
+    assert arms.tested_directions(Job(Plans(config), questions), 0) == ["en", "de"]
+    stories = SimpleNamespace(experiment="stories-de", testset="de", items=lambda: [("experiment", "stories-de")])
+    assert arms.trained_direction(Job(Plans(config), stories)) == arms.test_direction(Job(Plans(config), stories)) == ["en", "de"]
+    assert arms.target(Job(Plans(config), stories)) == "de" and Job(Plans(config), stories).plan.trained_languages == ["en"]
     for plan in Plans(config).of_run:
         assert plan.languages == ["en", "de"] and plan.task.answers == "text" and plan.task.text == "labelled"
         read = {path.rpartition(".")[2] for path in plan.task.training_text(plan)}

@@ -172,10 +172,10 @@ def test_random_weights_take_no_adapter(models, table, tmp_path):
 
 def test_checkpoints_from_before_there_were_adapters_are_gone_on_from(models, table):
     described = partial(describe, block="classification", text={"train": table}, start=models["bert"], seed=1, from_scratch=False)
-    told = CLASSIFICATION.finetune_settings(language="en", labels=LABELS, epochs=1)
-    assert not {"adapter", "gradient_checkpointing"} & described(told)["classification"].keys()
-    told.classification.adapter = LORA
-    assert described(told)["classification"]["adapter"] == LORA
+    settings = CLASSIFICATION.finetune_settings(language="en", labels=LABELS, epochs=1)
+    assert not {"adapter", "gradient_checkpointing"} & described(settings)["classification"].keys()
+    settings.classification.adapter = LORA
+    assert described(settings)["classification"]["adapter"] == LORA
 
 
 # ---------------------------------------------------------------------------------------------

@@ -57,14 +57,14 @@ def test_numbers_are_learnt_answered_and_compared(models, tmp_path, similarity, 
     settings = similarity.finetune_settings(language="en", labels=labels, epochs=2, similarity=chosen)
     tables = {part: (tmp_path / f"{part}.tsv",) for part in ("train", "dev")}
     head.finetune(similarity, job, **tables, settings=settings)
-    table, told = (tmp_path / "test.tsv",), {"testsets": ("en",), "languages": ("en",)}
+    table, options = (tmp_path / "test.tsv",), {"testsets": ("en",), "languages": ("en",)}
     listed = {"labels": '["0", "1", "2"]'} if labels else {}
-    head.predict(similarity, tmp_path / "model", table, tmp_path, **told, **listed)
+    head.predict(similarity, tmp_path / "model", table, tmp_path, **options, **listed)
     answers = [float(line) for line in read_lines(tmp_path / "en.hyp")]
     truth = [float(grade) for grade in graded["test"]]
     scores = read_json(tmp_path / "en.scores.json")
     assert scores["pearson"] == pytest.approx(100 * np.corrcoef(truth, answers)[0, 1], abs=0.1) and scores["examples"] == len(truth)
-    more = {"names": ("a", "b"), "seeds": (1,), **told, **listed}
+    more = {"names": ("a", "b"), "seeds": (1,), **options, **listed}
     head.compare_arms(similarity, (tmp_path, tmp_path), table, tmp_path / "tests.json", **more, settings=Significance(samples=20))
     assert {row["testset"] for row in read_json(tmp_path / "tests.json")["pairs"]} == {"en"}
 

@@ -61,16 +61,16 @@ def test_sentences_may_stand_behind_a_prefix(models, text, tmp_path):
     sources, targets, gold = files(text, "all")
     for name, paths in (("sources", sources), ("targets", targets)):
         (tmp_path / name).write_text("".join(f"query: {line}\n" for line in paths[0].read_text("utf-8").splitlines()), "utf-8")
-    told = {"testsets": ("all",), "languages": ("en-de",)}
+    options = {"testsets": ("all",), "languages": ("en-de",)}
     found = {}
     for name, given, prefix in (
         ("set", (sources, targets), "query: "),
         ("written", ((tmp_path / "sources",), (tmp_path / "targets",)), ""),
     ):
-        retrieval.search(models["bert"], *given, gold, tmp_path / name, **told, settings=Retrieval(pooling="text", prefix=prefix))
+        retrieval.search(models["bert"], *given, gold, tmp_path / name, **options, settings=Retrieval(pooling="text", prefix=prefix))
         found[name] = (tmp_path / name / "all.hyp").read_text()
     assert found["set"] == found["written"]
-    retrieval.search(models["bert"], sources, targets, gold, tmp_path / "plain", **told, settings=Retrieval(pooling="text"))
+    retrieval.search(models["bert"], sources, targets, gold, tmp_path / "plain", **options, settings=Retrieval(pooling="text"))
     assert found["set"] != (tmp_path / "plain/all.hyp").read_text()
 
 
@@ -148,7 +148,7 @@ def test_mistakes_in_the_configuration(path, value, said):
 
 
 @pytest.mark.parametrize("model", [{}, {"experiment": "nothing", "arm": "csr"}])
-def test_a_model_of_nothing_is_told_beside_an_experiment_that_trains(model):
+def test_a_model_of_nothing_is_refused_beside_an_experiment_that_trains(model):
     """That experiment's backbone leaves out the test sentences of all models of the run, also of one that is not there."""
     with pytest.raises(InputError, match=r"models\.mbart"):
         load(with_value(with_recipes("bridges"), "experiments/bridges-sentences/models/mbart", model))

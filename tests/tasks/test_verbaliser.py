@@ -25,7 +25,7 @@ LINES = [
     "Impress\tShow the next slide.\t",
     "Calc\tA sheet has rows.\t",
 ]
-TOLD = Verbaliser(template="{language}: {text}\nAbout:", words={"Writer": "texts", "Calc": "tables"})
+VERBALISER = Verbaliser(template="{language}: {text}\nAbout:", words={"Writer": "texts", "Calc": "tables"})
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def model(tmp_path_factory):
     return small_decoder(tmp_path_factory.mktemp("decoder"), "gemma3_text", chat=True)
 
 
-def asked(model, out, told=None, **changes):
+def asked(model, out, verbaliser=None, **changes):
     """An arm that asks the model, and its answers to four texts in English and in German."""
     (out / "table.tsv").write_text("".join(f"{line}\n" for line in LINES), encoding="utf-8")
     settings = CLASSIFICATION.finetune_settings(
@@ -42,7 +42,7 @@ def asked(model, out, told=None, **changes):
         epochs=1,
         classification=Classification(max_length=changes.pop("max_length", 40)),
         shots=changes.pop("shots", 0),
-        verbaliser=told,
+        verbaliser=verbaliser,
     )
     job = TrainingJob(model, *(out / name for name in ("model", "curve.tsv", "training.json", "checkpoints")), **changes)
     finetune(CLASSIFICATION, job, train=(out / "table.tsv",), dev=(out / "table.tsv",), settings=settings)
@@ -52,7 +52,7 @@ def asked(model, out, told=None, **changes):
 
 
 def test_an_arm_that_trains_nothing_answers_with_the_likeliest_words(model, tmp_path):
-    report = asked(model, tmp_path, TOLD)
+    report = asked(model, tmp_path, VERBALISER)
     assert report["shots"] == 0 and report["updates"] == {"planned": 0, "made": 0} and report["verbaliser"]["normalised"] == "none"
     codec, network = load_codec(model), load_network(model, "text", dropout=0.0, attention_dropout=0.0, seed=0).eval()
     assert all(
@@ -82,11 +82,11 @@ def test_examples_are_drawn_by_the_seed_and_stand_before_the_text(model, tmp_pat
     found = {}
     for name, seed in (("one", 1), ("again", 1), ("other", 2)):
         (tmp_path / name).mkdir()
-        found[name] = asked(model, tmp_path / name, TOLD, shots=2, seed=seed)["lines"]
+        found[name] = asked(model, tmp_path / name, VERBALISER, shots=2, seed=seed)["lines"]
     assert found["one"] == found["again"] and len(found["one"]) == 2 and found["one"] != found["other"]
     how = asked_in(tmp_path / "one/model")
     first = LINES[found["one"][0] - 1].split("\t")
-    assert how.shots[0] == (f"English: {first[1]}\nAbout:", TOLD.words.get(first[0], first[0]))
+    assert how.shots[0] == (f"English: {first[1]}\nAbout:", VERBALISER.words.get(first[0], first[0]))
 
 
 @pytest.mark.parametrize("chat", [False, True])
@@ -152,7 +152,7 @@ def test_a_model_that_is_no_decoder_is_refused(tmp_path):
 
 
 def test_the_folder_says_how_the_model_is_asked(model, tmp_path):
-    asked(model, tmp_path, TOLD)
+    asked(model, tmp_path, VERBALISER)
     said = json.loads((tmp_path / "model/verbaliser.json").read_text(encoding="utf-8"))
-    assert said["labels"] == LABELS and said["told"]["words"] == TOLD.words and said["max_length"] == 40
+    assert said["labels"] == LABELS and said["told"]["words"] == VERBALISER.words and said["max_length"] == 40
     assert asked_in(model) is None

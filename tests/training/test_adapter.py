@@ -102,8 +102,8 @@ def test_plain_peft_opens_the_adapter_on_the_untouched_model(setup, trained):
     assert torch.allclose(scores[0], scores[1], atol=1e-4) and not torch.allclose(scores[0], scores[2], atol=1e-2)
     card = (out / "adapter/README.md").read_text(encoding="utf-8")
     assert "license: unknown" in card and str(setup[1]) in card and "rank: 4" in card
-    told = read_json(out / "adapter/crossgap.json")
-    assert {"model.safetensors", "config.json"} <= told["base"]["trained_on"]["checksums"].keys() and told["training"]["updates"] == 6
+    record = read_json(out / "adapter/crossgap.json")
+    assert {"model.safetensors", "config.json"} <= record["base"]["trained_on"]["checksums"].keys() and record["training"]["updates"] == 6
 
 
 def test_the_adapter_of_the_last_phase_has_what_all_phases_have_learnt(setup, trained, tmp_path):
@@ -117,8 +117,8 @@ def test_the_adapter_of_the_last_phase_has_what_all_phases_have_learnt(setup, tr
     assert torch.allclose(scores_of(opened, setup[1], lines), last, atol=1e-4) and not torch.allclose(last, second, atol=1e-2)
     config = read_json(tmp_path / "third/adapter/adapter_config.json")
     assert (config["r"], config["base_model_name_or_path"]) == (4 + 2 + 3, str(setup[1]))
-    told = read_json(tmp_path / "third/adapter/crossgap.json")
-    assert [each["rank"] for each in told["phases"]] == [4, 2, 3]
+    record = read_json(tmp_path / "third/adapter/crossgap.json")
+    assert [each["rank"] for each in record["phases"]] == [4, 2, 3]
     assert "sum of what 3 phases" in (tmp_path / "third/adapter/README.md").read_text(encoding="utf-8")
 
 
@@ -137,8 +137,8 @@ def test_an_adapter_of_a_trimmed_model_fits_the_whole_one(setup, tmp_path):
     kept, _ = trim(network, codec, text, tmp_path / "tokenizer")
     (tmp_path / "backbone").mkdir()
     save_model(network, kept.tokenizer, tmp_path / "backbone/model")
-    told = {"kind": "hub", "model": str(start), "revision": None, "checksums": {"model.safetensors": "of the whole"}}
-    (tmp_path / "backbone/backbone.json").write_text(json.dumps(told))
+    record = {"kind": "hub", "model": str(start), "revision": None, "checksums": {"model.safetensors": "of the whole"}}
+    (tmp_path / "backbone/backbone.json").write_text(json.dumps(record))
     finetune(folder, tmp_path / "backbone/model", tmp_path, settings(LORA | {"kind": "dora"}))
     assert read_json(tmp_path / "adapter/adapter_config.json")["base_model_name_or_path"] == str(start)
     whole = with_peft(start, tmp_path / "adapter").get_base_model()

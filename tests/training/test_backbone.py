@@ -62,7 +62,7 @@ def small(folder, **changes) -> Small:
     )
 
 
-def test_a_vocabulary_that_is_smaller_than_the_alphabet_is_told(tmp_path):
+def test_a_vocabulary_that_is_smaller_than_the_alphabet_is_refused(tmp_path):
     lines = ["".join(chr(0x4E00 + 40 * row + place) for place in range(40)) for row in range(50)]
     with pytest.raises(InputError, match=r"vocabulary: 300 is less than the 2\d\d\d characters and signs that the text needs; raise it"):
         build_model(Small(text={}, vocabulary=300), "mbart", ("zh", "en"), lines, (), tmp_path, 1)
@@ -298,7 +298,7 @@ def test_a_veco_from_a_folder_keeps_its_cross_attention_where_its_head_is_kept(t
     assert not any(CROSS in name for name in load_file(tmp_path / "alone/model.safetensors"))
 
 
-def test_a_cache_that_cannot_be_written_to_is_told_with_its_variable(tmp_path, monkeypatch):
+def test_a_cache_that_cannot_be_written_to_is_reported_with_its_variable(tmp_path, monkeypatch):
     monkeypatch.setenv("HF_HOME", str(tmp_path))
 
     def refused(*_, **__):

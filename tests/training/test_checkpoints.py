@@ -153,8 +153,8 @@ def test_a_phase_that_is_killed_in_a_look_loses_no_update(setup, tmp_path, monke
             raise KeyboardInterrupt
         return look(*arguments, **options)
 
-    with monkeypatch.context() as told:
-        told.setattr(loop, "dev_losses", killed)
+    with monkeypatch.context() as patched:
+        patched.setattr(loop, "dev_losses", killed)
         with pytest.raises(KeyboardInterrupt):
             finetune(*setup, tmp_path / "cut", settings)
     (folder,) = (tmp_path / "cut" / "checkpoints").glob("*/")
@@ -197,7 +197,7 @@ def test_a_lost_loss_ends_the_phase(setup, tmp_path):
     assert not (tmp_path / "model").exists()
 
 
-def test_a_lost_loss_is_told_of_a_point_of_a_grid_by_several_processes_as_well(setup, tmp_path):
+def test_a_lost_loss_is_reported_of_a_point_of_a_grid_by_several_processes_as_well(setup, tmp_path):
     settings = {**TINY, "learning_rate": 50.0, "updates": 30, "evaluate_every": 30}
     line = [*command(*setup, tmp_path, settings, TORCHRUN), "--keep-diverged"]
     done = warm.run(line)
@@ -412,7 +412,7 @@ def test_a_score_chooses_what_the_loss_would_not(tmp_path):
     assert chosen_updates(history, "best", 1, "eval_bleu") == [20] and looks_without_gain(history, "eval_bleu") == 3
 
 
-def test_why_the_loss_has_chosen_is_told():
+def test_why_the_loss_has_chosen_is_reported():
     history = [{"step": 10, "eval_loss": 3.0, "eval_bleu": 12.0}, {"step": 20, "eval_loss": 1.0, "eval_bleu": 9.0}]
     assert handed_on(history, Training(updates=20, checkpoint="best"))["reason"] is None
     found = handed_on(history, Training(updates=20, checkpoint="best", choose_by="smoothed_loss"))
@@ -460,10 +460,10 @@ def test_deadline_keeps_time_for_the_checkpoint(monkeypatch):
     assert "time" in quick.reason()
     assert not Deadline(0).reason()
     monkeypatch.setenv("SLURM_JOB_END_TIME", str(now[0] + 121))
-    told = Deadline(0)
-    assert not told.reason()
+    by_slurm = Deadline(0)
+    assert not by_slurm.reason()
     now[0] += 2
-    assert told.reason()
+    assert by_slurm.reason()
 
 
 def test_the_start_of_a_process_is_known():

@@ -45,7 +45,7 @@ def test_the_best_point_that_did_not_diverge_is_chosen(tmp_path, grid, by, chose
     assert phases["finetune"]["checkpoints"] == str(grid[chosen].parent / "checkpoints")
 
 
-def test_by_the_loss_a_heads_score_is_told_as_well(tmp_path):
+def test_by_the_loss_a_heads_score_is_reported_as_well(tmp_path):
     reports = [
         put(
             tmp_path / f"plain.grid{point}/seed1/finetune/training.json",
@@ -69,7 +69,7 @@ def test_a_grid_that_diverges_everywhere_is_refused(tmp_path, grid):
     assert not (tmp_path / "choice.json").exists()
 
 
-def test_a_point_that_was_not_measured_is_told(tmp_path, grid):
+def test_a_point_that_was_not_measured_is_refused(tmp_path, grid):
     grid[2].write_text(grid[2].read_text().replace('"dev_bleu": 11.0', '"dev_bleu": null'))
     with pytest.raises(InputError, match=r"point {'learning_rate': 3} of the grid has no dev_bleu.*set choice.by: dev_loss"):
         main(tuple(grid), tmp_path / "choice.json", swept=("learning_rate",), settings=Choice("dev_bleu"))

@@ -74,10 +74,10 @@ def test_prompts_change_and_the_encoder_stays_bit_by_bit(setup, trained):
 
 
 def test_killed_it_ends_with_the_same_prompts(setup, tmp_path):
-    told = {"generator": "sga", "generator_settings": json.dumps({"prompt_length": 4, "alignment": "mask_predict", "noise": "released"})}
+    options = {"generator": "sga", "generator_settings": json.dumps({"prompt_length": 4, "alignment": "mask_predict", "noise": "released"})}
     settings = {**SETTINGS, "log_every": 1}
-    finetune(*setup, tmp_path / "whole", Training(**settings), **told)
-    line = [*command(*setup, tmp_path / "cut", settings), "--generator", "sga", "--generator-settings", told["generator_settings"]]
+    finetune(*setup, tmp_path / "whole", Training(**settings), **options)
+    line = [*command(*setup, tmp_path / "cut", settings), "--generator", "sga", "--generator-settings", options["generator_settings"]]
     assert run_until(line, 5, signal.SIGKILL)[0] == -signal.SIGKILL
     finished = warm.run(line)
     assert finished.returncode == 0 and "checkpoint-3" in finished.stdout, finished.stderr[-2000:]
@@ -98,9 +98,9 @@ def test_ctc_from_random_weights_trains_all_of_them(setup, tmp_path):
 def test_a_file_of_prompts_translates_with_its_backbone_and_no_other(setup, trained, tmp_path):
     source = setup[0] / "dev.de"
     shutil.copy(trained / "model" / FILE, tmp_path / "mine.safetensors")
-    told = {"languages": ("de", "en"), "threads": 1}
-    decoding.main(trained / "model", source, tmp_path / "folder.hyp", **told)
-    decoding.main(setup[1], source, tmp_path / "file.hyp", prompts=tmp_path / "mine.safetensors", **told)
+    options = {"languages": ("de", "en"), "threads": 1}
+    decoding.main(trained / "model", source, tmp_path / "folder.hyp", **options)
+    decoding.main(setup[1], source, tmp_path / "file.hyp", prompts=tmp_path / "mine.safetensors", **options)
     assert (tmp_path / "folder.hyp").read_bytes() == (tmp_path / "file.hyp").read_bytes()
     assert len((tmp_path / "file.hyp").read_text().splitlines()) == len(source.read_text().splitlines())
     other = load_file(setup[1] / "model.safetensors")
@@ -108,19 +108,19 @@ def test_a_file_of_prompts_translates_with_its_backbone_and_no_other(setup, trai
     name = next(name for name in other if name.endswith("query.weight"))
     save_file({**other, name: other[name] + 1e-6}, tmp_path / "other/model.safetensors", metadata={"format": "pt"})
     with pytest.raises(InputError, match="was trained with the backbone 'xlmr0'"):
-        decoding.main(tmp_path / "other", source, tmp_path / "x.hyp", prompts=tmp_path / "mine.safetensors", **told)
+        decoding.main(tmp_path / "other", source, tmp_path / "x.hyp", prompts=tmp_path / "mine.safetensors", **options)
     weights, about = load_file(tmp_path / "mine.safetensors"), safe_open(tmp_path / "mine.safetensors", "pt").metadata()
     weights.pop("prompts.denoising")
     save_file(weights, tmp_path / "torn.safetensors", metadata=about)
     with pytest.raises(InputError, match=r"does not have the weights that its settings ask for \(prompts.denoising\)"):
-        decoding.main(setup[1], source, tmp_path / "x.hyp", prompts=tmp_path / "torn.safetensors", **told)
+        decoding.main(setup[1], source, tmp_path / "x.hyp", prompts=tmp_path / "torn.safetensors", **options)
     with pytest.raises(InputError, match="no file of prompts"):
-        decoding.main(setup[1], source, tmp_path / "x.hyp", prompts=setup[1] / "model.safetensors", **told)
+        decoding.main(setup[1], source, tmp_path / "x.hyp", prompts=setup[1] / "model.safetensors", **options)
     with pytest.raises(InputError, match="no n-best list"):
-        decoding.main(trained / "model", source, n_best=tmp_path / "n.tsv", **told)
+        decoding.main(trained / "model", source, n_best=tmp_path / "n.tsv", **options)
     (tmp_path / "empty").touch()
     with pytest.raises(InputError, match="is empty"):
-        decoding.main(trained / "model", tmp_path / "empty", tmp_path / "x.hyp", **told)
+        decoding.main(trained / "model", tmp_path / "empty", tmp_path / "x.hyp", **options)
 
 
 def test_targets_without_room_are_counted_and_left_out(setup):
@@ -194,7 +194,7 @@ def test_a_text_is_no_longer_than_was_asked_for(setup, trained, capsys):
             first, second = (ranked[0].text for ranked in translate(["\t", lines[0]], ("de", "en"), 1))
         assert first == "" and second == found[0]  # what has no text gets none
         assert found == codec.decode([each.ids[: min(length, most)] for each in whole])
-        # what is told of all lines does not stand between, where it would be timed
+        # the message about all lines is printed after them, so that it is not timed
         assert capsys.readouterr().out.count("denoised") == 1
 
 

@@ -66,13 +66,13 @@ def test_a_phase_is_trained_as_the_generator_says_and_its_model_knows_it(half, t
     assert said["generator"] == "half" and said["generator_settings"] == {"part": "decoder"} and len(said["generator_plugin"]) == 64
     assert "written by half a model" in written(said)
     # it writes by an engine, and without the plugin one line says which is missing
-    told = {"languages": ("de", "en"), "threads": 1, "settings": decoding.Decoding(max_length=4, beam_size=1)}
-    decoding.main(tmp_path / "out/model", folder / "dev.de", tmp_path / "hyp", **told)
+    options = {"languages": ("de", "en"), "threads": 1, "settings": decoding.Decoding(max_length=4, beam_size=1)}
+    decoding.main(tmp_path / "out/model", folder / "dev.de", tmp_path / "hyp", **options)
     assert len((tmp_path / "hyp").read_text("utf-8").splitlines()) == len((folder / "dev.de").read_text("utf-8").splitlines())
     monkeypatch.setattr(plugins, "_PLUGINS", {})
     del registry._ENTRIES["generator"]["half"]
     with pytest.raises(InputError, match=r"out/model: was trained with a generator of the plugin half\.py: .* name the plugin"):
-        decoding.main(tmp_path / "out/model", folder / "dev.de", tmp_path / "hyp", **told)
+        decoding.main(tmp_path / "out/model", folder / "dev.de", tmp_path / "hyp", **options)
 
 
 def test_the_generator_of_the_documentation_trains_the_decoder_alone(door, tmp_path):

@@ -130,8 +130,8 @@ def test_two_processes_that_are_two_nodes_pretrain_a_veco_as_one_does(tmp_path):
     at = line.index("workflow_scripts.training.backbone")
     assert line[at - 2 : at] == ["-m", "--"]
     line[at - 2 : at] = ["--no-python", "--", warm.python(), "-m"]  # the same processes, sooner
-    told = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "env": warm.environment()}
-    nodes = [subprocess.Popen(line, **told) for _ in range(2)]
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "env": warm.environment()}
+    nodes = [subprocess.Popen(line, **options) for _ in range(2)]
     said = [node.communicate()[0] for node in nodes]
     assert [node.returncode for node in nodes] == [0, 0], said[0][-3000:] + said[1][-3000:]
     two = read_json(out / "backbone.json")

@@ -27,10 +27,10 @@ def files(tmp_path_factory):
     return phase_files(tmp_path_factory.mktemp("learning"))
 
 
-def learn(folder, start, out, objective, codes=("de", "en"), settings=SETTINGS, **told):
+def learn(folder, start, out, objective, codes=("de", "en"), settings=SETTINGS, **options):
     job = TrainingJob(start, *(out / name for name in ("model", "curve.tsv", "training.json", "checkpoints")), threads=1)
     text = {part: tuple(folder / f"{part}.{code}" for code in codes) for part in ("train", "dev")}
-    given = {"objective_settings": json.dumps(told.pop("own", {})), **told}
+    given = {"objective_settings": json.dumps(options.pop("own", {})), **options}
     training.learn(job, objective=objective, languages=codes, **text, settings=settings, **given)
     return read_json(out / "training.json")
 
@@ -87,12 +87,12 @@ def test_an_objective_is_refused_for_other_families(files, tmp_path):
 def test_a_phase_that_is_killed_goes_on(files, tmp_path):
     folder, model = files
     settings = {**TINY, "log_every": 1, "updates": 12, "evaluate_every": 3, "checkpoint": "last"}
-    told = {"objective": "translation", "languages": ["de", "en"], "start": model, "threads": 1, "settings": json.dumps(settings)}
-    told |= {part: [folder / f"{part}.{code}" for code in ("de", "en")] for part in ("train", "dev")}
+    options = {"objective": "translation", "languages": ["de", "en"], "start": model, "threads": 1, "settings": json.dumps(settings)}
+    options |= {part: [folder / f"{part}.{code}" for code in ("de", "en")] for part in ("train", "dev")}
 
     def line(out):
         files = {"model": out / "model", "curve": out / "curve.tsv", "report": out / "training.json", "checkpoints": out / "checkpoints"}
-        given = [(f"--{name}", *(value if isinstance(value, list) else [value])) for name, value in {**told, **files}.items()]
+        given = [(f"--{name}", *(value if isinstance(value, list) else [value])) for name, value in {**options, **files}.items()]
         return [warm.python(), "-m", "workflow_scripts.training.training", "learn", *(str(part) for each in given for part in each)]
 
     assert run_until(line(tmp_path / "cut"), 5, signal.SIGKILL)[0] == -signal.SIGKILL

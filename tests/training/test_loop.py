@@ -98,26 +98,26 @@ def bare_calls(network, codec, batches, settings):
 @pytest.mark.parametrize("changes", [{}, {"loss": "plain"}, {"packed": True, "batch_tokens": 256}], ids=lambda changes: "-".join(changes))
 def test_an_update_waits_for_nothing(tmp_path, monkeypatch, family, changes):
     network, codec, rows = a_phase(tmp_path, family)
-    counted, told = Counted(), []
+    counted, by_update = Counted(), []
 
     def at_begin(self, args, state, control, **_):
         counted.__enter__()
 
     def at_end(self, args, state, control, **_):
         counted.__exit__(None, None, None)
-        told.append((counted.calls, dict(counted.waits)))
+        by_update.append((counted.calls, dict(counted.waits)))
         counted.calls, counted.waits = 0, Counter()
 
     monkeypatch.setattr(Watch, "on_step_begin", at_begin, raising=False)
     monkeypatch.setattr(Watch, "on_step_end", at_end)
     settings = Training(**{**vars(SETTINGS), **changes})
     train(network, codec, rows, [Dev(rows.epoch(0)[:4], "en")], tmp_path / "checkpoints", 1, settings)
-    assert len(told) == 6 and [waits for _, waits in told] == [{}] * 6
+    assert len(by_update) == 6 and [waits for _, waits in by_update] == [{}] * 6
     # updates 2 to 5, in which nothing is logged, ask for little that an update by hand does not
     other, _, _ = a_phase(tmp_path, family)
     planned = rows, settings.batch_tokens, 6, 1
     bare = bare_calls(other, codec, [*(PackedBatches(*planned, 128) if settings.packed else Batches(*planned))], settings)
-    assert max(calls for calls, _ in told[1:5]) <= bare + 12
+    assert max(calls for calls, _ in by_update[1:5]) <= bare + 12
 
 
 def test_the_counter_sees_what_waits():

@@ -36,7 +36,7 @@ def test_an_update_goes_through_in_as_few_parts_as_fit(size, processes, parts):
     assert tried[-1] == max(len(part) * max(max(map(len, row)) for row in part) for rows in UPDATES for part in split_batch(rows, parts))
 
 
-def test_a_row_that_does_not_fit_is_told():
+def test_a_row_that_does_not_fit_is_refused():
     with pytest.raises(InputError, match=r"a row of 40 pieces does not fit.*lower max_length"):
         parts_that_fit(device_of(39, []), UPDATES, 1, lambda rows: 1_000 * cells(rows))
 

@@ -138,9 +138,9 @@ def test_a_small_xlmr_is_finetuned_to_classify(encoder, tmp_path):
         (tmp_path / f"{part}.tsv").write_text("".join(f"{('odd', 'even')[len(line) % 2]}\t{line}\t\n" for line in some))
     settings = Classification(batch_size=8, learning_rate=1e-3, max_length=64)
     outputs = [tmp_path / name for name in ("model", "curve.tsv", "training.json", "checkpoints")]
-    told = CLASSIFICATION.finetune_settings(language="en", labels=["odd", "even"], epochs=1, classification=settings)
+    finetuning = CLASSIFICATION.finetune_settings(language="en", labels=["odd", "even"], epochs=1, classification=settings)
     job = TrainingJob(encoder / "out/model", *outputs, threads=1)
-    head.finetune(CLASSIFICATION, job, train=(tmp_path / "train.tsv",), dev=(tmp_path / "dev.tsv",), settings=told)
+    head.finetune(CLASSIFICATION, job, train=(tmp_path / "train.tsv",), dev=(tmp_path / "dev.tsv",), settings=finetuning)
     head.predict(
         CLASSIFICATION,
         tmp_path / "model",

@@ -158,19 +158,17 @@ def test_a_recipe_takes_what_is_shipped(recipe, kinds, tmp_path):
     if recipe:
         update_config(settings, yaml.safe_load(Path(recipe).read_text(encoding="utf-8")))
     loaded = config.load(settings)
-    of = [SimpleNamespace(backbone=name) for name in kinds]
-    texts = [
-        (backbone_inputs.backbone_task_text(Job(Plans(loaded), w)), backbone_inputs.backbone_held_out(Job(Plans(loaded), w))) for w in of
-    ]
+    jobs = [Job(Plans(loaded), SimpleNamespace(backbone=name)) for name in kinds]
+    texts = [(backbone_inputs.backbone_task_text(job), backbone_inputs.backbone_held_out(job)) for job in jobs]
     wanted = sorted({path for both in texts for paths in both for path in paths})
     snakemake(tmp_path, "--cores", "1", *wanted, "--configfile", "config.yaml", *([recipe] if recipe else []))
-    for w, both in zip(of, texts, strict=True):
-        block = loaded.backbones[w.backbone]
-        told = read_json(Path(block.small.ready) / "ready.json")
+    for name, job, both in zip(kinds, jobs, texts, strict=True):
+        block = loaded.backbones[name]
+        record = read_json(Path(block.small.ready) / "ready.json")
         task_text, held_out = (tuple(tmp_path / path for path in paths) for paths in both)
-        languages = tuple(backbone_inputs.backbone_languages(Job(Plans(loaded), w)))
-        origin = ready.made_from(block.small, *kinds[w.backbone], Texts(languages, task_text, held_out), block.seed)
-        assert not ready.differences(told, origin), w.backbone
+        languages = tuple(backbone_inputs.backbone_languages(job))
+        origin = ready.made_from(block.small, *kinds[name], Texts(languages, task_text, held_out), block.seed)
+        assert not ready.differences(record, origin), name
         if not recipe:  # the others are made in the same way, which takes half a minute for each
             own = made_vocabulary(block, languages, task_text, held_out)
             shipped = pieces(Path(block.small.ready) / "tokenizer.json")
@@ -199,8 +197,8 @@ def pieces(tokenizer: Path) -> set[str]:
 
 @pytest.mark.parametrize("shipped", sorted(Path("resources/backbones").iterdir()), ids=lambda path: path.name)
 def test_what_is_shipped_has_learnt(shipped):
-    told, tensors = read_json(shipped / "ready.json"), load_file(shipped / "model.safetensors")
+    record, tensors = read_json(shipped / "ready.json"), load_file(shipped / "model.safetensors")
     # a bias that is not trained is in the file, too
-    assert sum(tensor.numel() for key, tensor in tensors.items() if key != "final_logits_bias") == told["parameters"]
+    assert sum(tensor.numel() for key, tensor in tensors.items() if key != "final_logits_bias") == record["parameters"]
     assert all(torch.isfinite(tensor).all() for tensor in tensors.values())
-    assert told[f"{told['objective']}_loss"] < 0.6 * told["unigram_loss"]
+    assert record[f"{record['objective']}_loss"] < 0.6 * record["unigram_loss"]

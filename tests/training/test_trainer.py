@@ -28,7 +28,7 @@ def learning_rates(folder, warmup=16, **given):
     return rates
 
 
-def test_the_learning_rate_warms_up_and_falls_as_told(tmp_path):
+def test_the_learning_rate_warms_up_and_falls_as_configured(tmp_path):
     linear, squared = learning_rates(tmp_path), learning_rates(tmp_path, decay_power=2.0)
     root = learning_rates(tmp_path, decay="inverse_square_root")
     assert linear[8] == squared[8] == root[8] == 0.5 and linear[16] == squared[16] == root[16] == 1.0
@@ -65,7 +65,7 @@ def test_a_process_that_makes_batches_outlives_the_signal_that_stops_the_trainin
 
 
 class SlowAtFirst(list):
-    """Batches of one number, of which the first waits until it is told to go on."""
+    """Batches of one number; the first waits until `goes_on` is set."""
 
     def __init__(self, asked, goes_on):
         super().__init__([i] for i in range(40))

@@ -78,7 +78,7 @@ def test_batches_hold_the_budget_and_every_row_comes_once_an_epoch():
 
 def test_batches_are_made_when_they_are_asked_for_and_one_epoch_is_held():
     class Counted(Fixed):
-        told = True
+        knows_lengths = True
 
         def __init__(self):
             self.made = []
@@ -88,14 +88,14 @@ def test_batches_are_made_when_they_are_asked_for_and_one_epoch_is_held():
             return [([*source, number], [*target, number]) for source, target in super().epoch(number)]
 
         def lengths(self, number):
-            return lengths_of(super().epoch(number)) + 1 if self.told else None
+            return lengths_of(super().epoch(number)) + 1 if self.knows_lengths else None
 
     whole = list(Batches(Counted(), 200, 400, seed=1))
     text = Counted()
     batches = Batches(text, 200, 400, seed=1)
     assert batches[399] == whole[399] and batches[398] == whole[398] and len(text.made) == 1 and text.made[0] > 3  # as a resumed run does
     assert batches[:3] == whole[:3] and set(text.made[1:]) == {0}
-    text.told = False
+    text.knows_lengths = False
     assert list(Batches(text, 200, 400, seed=1)) == whole
     asked = []
     parts = in_parts(Made(400, lambda at: asked.append(at) or batches[at]), 4)
@@ -320,8 +320,8 @@ def test_scratch_starts_from_other_weights(setup, tmp_path):
     _, start = setup
     given, scratch = load_model(start, Training(), 7), load_model(start, Training(), 7, from_scratch=True)
     shutil.copytree(start, tmp_path / "half")
-    told = read_json(start / "config.json")
-    write_json(tmp_path / "half/config.json", {**told, "dtype": "float16"})
+    config = read_json(start / "config.json")
+    write_json(tmp_path / "half/config.json", {**config, "dtype": "float16"})
     assert load_model(tmp_path / "half", Training(), 7, from_scratch=True).dtype == torch.float32
     assert given.config.dropout == 0.3 and scratch.num_parameters() == given.num_parameters()
     assert not torch.equal(given.model.shared.weight, scratch.model.shared.weight)
@@ -404,7 +404,7 @@ def test_only_a_phase_that_restores_masks_reads_one_in_the_text_as_a_mask(setup,
     assert (noised.count(mask), original.count(mask)) == (masks, 0)
 
 
-def test_noised_rows_that_were_cut_off_are_told(setup, tmp_path):
+def test_noised_rows_that_were_cut_off_are_refused(setup, tmp_path):
     codec = load_codec(setup[1])
     path = tmp_path / "round0.de.tsv.zst"
     write_json(tmp_path / "codeswitch.json", {"unit": "word"})

@@ -329,12 +329,14 @@ def test_without_its_decoder_it_is_the_masked_language_model(tmp_path):
     parallel(tmp_path)
     report = run(tmp_path, made_by(tmp_path, veco=Veco(cs_mlm=False)), **corpora(tmp_path))
     assert "cs_mlm_loss" not in report and "tlm_loss" in report
-    network, told = XLMRobertaForMaskedLM.from_pretrained(tmp_path / "out/model", output_loading_info=True)
-    assert not any(CROSS in name for name in network.state_dict()) and not told["unexpected_keys"] and not told["missing_keys"]
+    network, loading_info = XLMRobertaForMaskedLM.from_pretrained(tmp_path / "out/model", output_loading_info=True)
+    assert (
+        not any(CROSS in name for name in network.state_dict()) and not loading_info["unexpected_keys"] and not loading_info["missing_keys"]
+    )
     assert not (tmp_path / "out/model/bart").exists()
 
 
-def test_a_veco_goes_on_from_an_xlmr_and_reads_pairs_as_text_where_told(tmp_path):
+def test_a_veco_goes_on_from_an_xlmr_and_reads_pairs_as_text_where_configured(tmp_path):
     parallel(tmp_path)
     run(tmp_path, Backbone(kind="small", family="xlmr", objective="mlm", small=small(tmp_path, training=SHORT)))
     start = (tmp_path / "out").rename(tmp_path / "first") / "model"

@@ -27,7 +27,7 @@ from workflow_scripts.training.bitext import Bitext
 from workflow_scripts.training.callbacks import Watch
 from workflow_scripts.training.job import TrainingJob
 from workflow_scripts.training.loop import load_model, train
-from workflow_scripts.training.masks import known_masks, with_padding_told
+from workflow_scripts.training.masks import known_masks, with_padding_known
 from workflow_scripts.training.objective import Part, Text
 from workflow_scripts.training.pretraining_settings import Pretraining, Veco
 from workflow_scripts.training.rows import Dev, ParallelText
@@ -40,20 +40,20 @@ SHORT = replace(SETTINGS, updates=3, evaluate_every=3, log_every=3, max_length=3
 @pytest.fixture
 def waits(monkeypatch) -> list[dict[str, int]]:
     """The waits of each update that is made in the test."""
-    counted, told = Counted(), []
+    counted, by_update = Counted(), []
 
     def at_begin(self, args, state, control, **_):
         counted.__enter__()
 
     def at_end(self, args, state, control, **_):
         counted.__exit__(None, None, None)
-        told.append(dict(counted.waits))
+        by_update.append(dict(counted.waits))
         counted.waits = Counter()
 
     for watch in (Watch, veco_losses.CrossAttentionFirst):
         monkeypatch.setattr(watch, "on_step_begin", at_begin, raising=False)
     monkeypatch.setattr(Watch, "on_step_end", at_end)
-    return told
+    return by_update
 
 
 def translations(folder, codec):
@@ -157,7 +157,7 @@ def test_what_a_batch_says_of_its_padding_changes_nothing(tmp_path, kind):
     for texts in (["a house", "a house and a garden"], ["a house", "a house"]):
         batch = reader.collate(reader.rows([Example("a", text, "") for text in texts], "en", ["a", "b"]))
         batch.pop("labels")
-        asked = network(**batch).logits
+        usual = network(**batch).logits
         with known_masks(network):
-            told = network(**with_padding_told(batch)).logits
-        assert torch.equal(asked, told), texts
+            known = network(**with_padding_known(batch)).logits
+        assert torch.equal(usual, known), texts

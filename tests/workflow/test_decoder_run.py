@@ -137,7 +137,7 @@ def test_an_adapter_fits_the_whole_model_with_the_same_hypotheses(done, tmp_path
     assert compared
 
 
-def test_labels_are_told_by_their_words_without_training(done):
+def test_labels_are_chosen_by_their_words_without_training(done):
     runs, page = done / "results/runs/applications", (done / "results/report.html").read_text(encoding="utf-8")
     for arm, shots in (("prompted", 0), ("shots", 2)):
         report = read_json(runs / f"{arm}/seed1/finetune/training.json")
@@ -152,7 +152,7 @@ def test_labels_are_told_by_their_words_without_training(done):
     assert {*read_json(runs / "significance.json")["pairs"][0]} >= {"arm", "other", "p"}
 
 
-def test_how_labels_are_told_is_asked_again_and_nothing_else(done):
+def test_only_labels_are_asked_again_with_another_normalisation(done):
     own = CONTENT["experiments"]["applications"]
     changed = {**own, "verbaliser": {**own["verbaliser"], "normalised": "none"}}
     jobs = plan(done, {**CONTENT, "experiments": {**CONTENT["experiments"], "applications": changed}})

@@ -76,8 +76,8 @@ def test_what_is_trained_and_what_is_frozen(done):
     weights = {arm: done / f"runs/tiny/{arm}/seed1/finetune/model/model.safetensors" for arm in ("sga", "nat")}
     assert weights["sga"].read_bytes() == backbone.read_bytes() != weights["nat"].read_bytes()
     with safe_open(weights["sga"].with_name("prompts.safetensors"), "pt") as file:
-        told = json.loads(file.metadata()["crossgap"])
-    assert told["backbone"] == "encoder" and told["frozen"] is True
+        record = json.loads(file.metadata()["crossgap"])
+    assert record["backbone"] == "encoder" and record["frozen"] is True
 
 
 def test_speed_is_measured_of_all_arms_together_and_drawn(done):

@@ -467,7 +467,7 @@ def test_a_wrong_path_is_refused_though_results_of_the_right_one_are_there(done)
     assert "corpora.tiny.train: manaul.tsv: no such file" in said and "Traceback" not in said
 
 
-def test_a_mistake_in_the_configuration_is_told_without_a_traceback(tmp_path):
+def test_a_mistake_in_the_configuration_is_reported_without_a_traceback(tmp_path):
     config = write_config(tmp_path, changed("experiments/tiny/bakcbone", "tiny"))
     said = snakemake(tmp_path, "--configfile", str(ROOT / "config.yaml"), config, "-n", check=False)
     assert "experiments.tiny.bakcbone: unknown key, did you mean 'backbone'" in said and "Traceback" not in said

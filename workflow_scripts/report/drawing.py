@@ -9,7 +9,7 @@ from html import escape
 from typing import Any
 
 COLOURS = 12
-"""As many lines can be told apart; the last colour is that of backbones."""
+"""Readers can distinguish this many lines; the last colour is that of backbones."""
 
 Point = tuple[float, float]
 

@@ -72,7 +72,7 @@ class ProgressState:
     """Seconds of an update on a core of its own; 0 until they are measured."""
     measured: float = 0.0
     """When an update was measured."""
-    foretold: bool = False
+    time_announced: bool = False
     """Whether it was said how long the run will take."""
     load: Load = field(default_factory=Load)
     """What was seen of the jobs since an update was measured."""
@@ -149,7 +149,7 @@ def follow(state: ProgressState, process: subprocess.Popen, events: Path, argume
                 begin(state, arguments)
             hear_pace(state)
             watch_load(state, process.pid)
-            foretell(state)
+            announce_time(state)
             tell_looks(state)
             tend_page(state)
             if over:
@@ -274,12 +274,12 @@ def watch_load(state: ProgressState, process: int) -> None:
         state.run.share = state.load.share
 
 
-def foretell(state: ProgressState) -> None:
+def announce_time(state: ProgressState) -> None:
     """Say once how long the run will take."""
     now = time.time()
-    if state.foretold or not state.update or now - state.measured < WATCHED:
+    if state.time_announced or not state.update or now - state.measured < WATCHED:
         return
-    state.foretold = True
+    state.time_announced = True
     whole, first = time_left(state.run, now), time_left(state.run, now, until=lambda job: job.priority >= ANSWER)
     if whole and first:
         gone = now - state.began

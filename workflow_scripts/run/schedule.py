@@ -237,7 +237,7 @@ LEAST = 20.0
 
 
 def is_forecast(run: Run) -> bool:
-    """Whether trainings are still to come of which none has told its speed, so that the time left is known only roughly."""
+    """Whether trainings are still to come of which none has shown its speed, so that the time left is known only roughly."""
     return not speed_of_trainings(run) and any(job.work and not job.ended for job in run.jobs.values())
 
 

@@ -202,7 +202,7 @@ def with_choice(settings: Any, choice: Path | None) -> Any:
 def train_head(job: TrainingJob, chosen: HeadSettings, prepared: Prepared, folder: Path) -> list[dict]:
     """Train a network on its batches, and return the history; checkpoints are in `folder`. Raises as `training.trainer.fit` does."""
     from workflow_scripts.training.callbacks import Progress, Watch
-    from workflow_scripts.training.masks import known_masks, with_padding_told
+    from workflow_scripts.training.masks import known_masks, with_padding_known
     from workflow_scripts.training.trainer import fit
 
     batches, each = prepared.batches, len(prepared.batches.epoch_sizes)
@@ -212,7 +212,7 @@ def train_head(job: TrainingJob, chosen: HeadSettings, prepared: Prepared, folde
     accumulated, network = batches.parts // processes(), prepared.network
 
     def to_batch(rows: list[Row]) -> dict[str, Any]:
-        return with_padding_told(prepared.reader.collate(rows))
+        return with_padding_known(prepared.reader.collate(rows))
 
     with known_masks(network):
         return fit(network, batches, accumulated, to_batch, prepared.loss, prepared.look, watch, progress, job.seed)

@@ -40,7 +40,7 @@ def without_questions(batch: dict[str, Tensor], select: bool, causal: bool = Fal
     return known
 
 
-def with_padding_told(batch: dict[str, Any]) -> dict[str, Any]:
+def with_padding_known(batch: dict[str, Any]) -> dict[str, Any]:
     """A batch that keeps its mask, with whether the mask hides anything (`padded`)."""
     return {**batch, "padded": not bool(batch["attention_mask"].numpy().all())}
 
@@ -56,7 +56,7 @@ def known_masks(network: Any) -> Iterator[None]:
     def forward(*inputs: Any, padded: bool | None = None, **named: Any) -> Any:
         if not network.training:  # generation pads elsewhere, and goes on from what it has read
             return whole(*inputs, **named)
-        ALL_MASK_ATTENTION_FUNCTIONS[ATTENTION] = known_mask if padded is None else partial(told_mask, padded)
+        ALL_MASK_ATTENTION_FUNCTIONS[ATTENTION] = known_mask if padded is None else partial(mask_where_padded, padded)
         masking_utils.find_packed_sequence_indices = _never_restart
         try:
             return whole(*inputs, **named)
@@ -73,10 +73,10 @@ def _never_restart(position_ids: Tensor) -> Tensor | None:
     return None
 
 
-def told_mask(padded: bool, **given: Any) -> Tensor | None:
+def mask_where_padded(padded: bool, **given: Any) -> Tensor | None:
     """What transformers' `sdpa_mask` makes of a mask that hides something (`padded`), or of one that hides nothing."""
-    told: dict[str, Any] = {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False} if padded else {"attention_mask": None}
-    return sdpa_mask(**{**given, **told})
+    changed: dict[str, Any] = {"allow_is_causal_skip": False, "allow_is_bidirectional_skip": False} if padded else {"attention_mask": None}
+    return sdpa_mask(**{**given, **changed})
 
 
 def known_mask(**given: Any) -> Tensor | None:
