@@ -21,8 +21,9 @@ from transformers import (
     XLMRobertaModel,
 )
 
+from benchmarks.head import measured
 from workflow_scripts.models import decoding
-from workflow_scripts.models.conversion import add_generator, convert, head_as_layer, made_up
+from workflow_scripts.models.conversion import add_generator, convert
 from workflow_scripts.models.layout import in_layout
 from workflow_scripts.models.networks import head_states, output_layer, save_model
 from workflow_scripts.models.tokenisation import load_codec, load_tokenizer
@@ -227,31 +228,12 @@ def test_the_bart_computes_the_same(made, batch, tmp_path, which):
     assert len(embeddings) == 1
 
 
-@torch.no_grad()
 def test_a_folded_head_scores_masked_pieces_as_the_head_did():
     """The hand-over, measured on text with the encoder that is shipped: nats of each masked piece, before and after."""
-    folder = Path("resources/backbones/manual")
-    stack, tokenizer = load_stack(folder, cross=False).eval(), load_tokenizer(folder)
-    random = torch.Generator().manual_seed(1)
-
-    def states_of(ids, seen):
-        hidden = seen & (ids > 3) & (torch.rand(ids.shape, generator=random) < 0.3)
-        return encode(stack, ids.masked_fill(hidden, tokenizer.mask_token_id), seen)[hidden], ids[hidden]
-
-    rows = made_up(stack, tokenizer.mask_token_id, random)[:100]
-    weight, bias, explained = head_as_layer(stack, encode(stack, rows, torch.ones_like(rows, dtype=torch.bool)).flatten(0, 1))
     german, english = manual_pairs(150)
-    rows = tokenizer(german + english, padding=True, truncation=True, max_length=100, return_tensors="pt")
-    states, pieces = states_of(rows["input_ids"], rows["attention_mask"].bool())
-    embeddings, offset = output_layer(stack)
-    scores = {
-        "head": head_states(stack, states) @ embeddings.T + offset,
-        "folded": states @ weight.T + bias,
-        "dropped": states @ embeddings.T,
-    }
-    nats = {name: float(torch.nn.functional.cross_entropy(some, pieces)) for name, some in scores.items()}
-    assert nats["folded"] - nats["head"] < 0.15 and nats["dropped"] - nats["head"] > 2, nats
-    assert 0.9 < explained < 1
+    found = measured(Path("resources/backbones/manual"), german + english)
+    assert found["folded_nats"] - found["head_nats"] < 0.15 and found["dropped_nats"] - found["head_nats"] > 2, found
+    assert 0.9 < found["explained"] < 1 and found["pieces"] > 1000
 
 
 @torch.no_grad()
