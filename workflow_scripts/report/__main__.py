@@ -90,11 +90,12 @@ def write_report(
         failed = sections[0]["failed"]
         raise InputError(f"no part of the report can be made: {failed.get('run') or next(iter(failed.values()))}")
     made = templates(plans.config)
+    called = command(results)
     for number, part in enumerate(sections):
         part["explored"] = explored(part["study"], made, translations, "../" if pages else "")
+        part["for_more_seeds"] = command_of_more_seeds(part["study"], plans, called)
         render_parts(made, part, first=not number or bool(pages))
-    common = of_all(results, plans, sections) | {"so_far": so_far}
-    say_how_to_repeat(results, plans, sections, common)
+    common = of_all(results, plans, sections) | {"command": written(called), "so_far": so_far}
     write_pages(made.get_template("page.html.j2"), results, html, pages, sections, common)
     if scores:
         write_table(scores, SCORES_HEADER, (row for part in sections for row in score_rows(part)))
@@ -109,10 +110,12 @@ def write_report(
 
 def of_all(results: Path, plans: Plans, sections: list[dict[str, Any]]) -> dict[str, Any]:
     """What the page says of all experiments together, of models, cost and provenance."""
+    studies = [part["study"] for part in sections]
     analyses = model_analyses.analyses(results, plans.config)
     transferred = transfer_tables.transfer(results, plans)
-    read = [path for part in sections for path in part["study"].read] + [path for each in analyses for path in each["read"]]
+    read = [path for each in studies for path in each.read] + [path for each in analyses for path in each["read"]]
     read += transferred.get("read", [])
+    provenance, costs = provenances(results, [path for path in read if path.is_relative_to(results)]), cost(results)
     return {
         "overview": overview(sections),
         "zero_shot": zero_shot(sections),
@@ -124,22 +127,23 @@ def of_all(results: Path, plans: Plans, sections: list[dict[str, Any]]) -> dict[
         "analyses": analyses,
         "titles": model_analyses.titles(),
         "views": model_analyses.views(),
-        "cost": cost(results),
+        "cost": costs,
+        "more_seeds": time_of_more_seeds(results, costs),
         "data": acquired(results, plans),
-        "provenance": provenances(results, [path for path in read if path.is_relative_to(results)]),
+        "provenance": provenance,
+        "about": about(results, studies, provenance),
     }
 
 
-def say_how_to_repeat(results: Path, plans: Plans, sections: list[dict[str, Any]], common: dict[str, Any]) -> None:
-    """Add the run's command, that of more seeds for each experiment, and what the line under the title says."""
-    called = command(results)
-    for part in sections:
-        seeds = {part["study"].name: getattr(part["study"].settings, "seeds", None)}
-        more = [] if called is None else ["snakemake", *with_more_seeds(called, plans.config.run.seeds, seeds)]
-        part["for_more_seeds"] = shlex.join(more)
-    common["command"] = "" if called is None else shlex.join(["snakemake", *called])
-    common["about"] = about(results, [part["study"] for part in sections], common["provenance"])
-    common["more_seeds"] = time_of_more_seeds(results, common["cost"])
+def command_of_more_seeds(study: Study, plans: Plans, called: list[str] | None) -> str:
+    """The command that trains an experiment with more seeds than the run; empty where it is not known how the run was `called`."""
+    seeds = {study.name: getattr(study.settings, "seeds", None)}
+    return "" if called is None else written(with_more_seeds(called, plans.config.run.seeds, seeds))
+
+
+def written(called: list[str] | None) -> str:
+    """The command that Snakemake was `called` by, as one line; empty where it is not known."""
+    return "" if called is None else shlex.join(["snakemake", *called])
 
 
 def write_pages(

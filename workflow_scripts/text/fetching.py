@@ -62,7 +62,7 @@ def cache_folder() -> Path:
     """The folder of the cache. Raises `InputError` where none is named and the user has no home folder, as in some containers."""
     if own := os.environ.get("CROSSGAP_CACHE"):
         return Path(own)
-    if (at_home := caches_at_home()).parts[0] == "~":
+    if str(at_home := caches_at_home()).startswith("~"):
         raise InputError("there is no home folder to keep downloaded text in; set HOME, or CROSSGAP_CACHE to another folder")
     return at_home / "crossgap"
 

@@ -183,11 +183,12 @@ def translate(
         sides = [side for part in parts for side in zip((part.source, part.target), part.languages, strict=True)]
         unknown.update(check_read(codec, ((str(path), code, read_lines(path)) for path, code in sides)))
         dev = [aligned_dev(dev_source, dev_target, languages, codec, room)]
-        learnt: list[Rounds] = [ParallelText(*part, codec, settings, room) for part in more]
+        learnt: list[Rounds] = []
         if switching and lexicon:
-            learnt.insert(0, SwitchedText(*first, codec, settings, lexicon, switching, job.seed, room))
+            learnt += [SwitchedText(*first, codec, settings, lexicon, switching, job.seed, room)]
         else:
-            learnt.insert(0, ParallelText(*first, codec, settings, room))
+            learnt += [ParallelText(*first, codec, settings, room)]
+        learnt += [ParallelText(*part, codec, settings, room) for part in more]
         return (learnt[0] if len(learnt) == 1 else Joined(learnt)), dev
 
     asked = from_plain(Templates, json.loads(templates))
