@@ -19,6 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+import torch.nn.functional as F
 
 import benchmarks
 from workflow_scripts.device import chip, keep_memory, pick_device, pick_precision
@@ -37,6 +38,7 @@ OURS = "ours"
 VARIANTS = (
     "compiled",
     "other precision",
+    "other precision, PyTorch's attention",
     "plain loss",
     "eager attention",
     "AdamW not fused",
@@ -77,7 +79,7 @@ def case(model: str, text: str, source: str, target: str, updates: int, tokens: 
     settings = Training(batch_tokens=tokens, dropout=0.1, attention_dropout=0.0, max_length=128, loss=chosen)
     device = pick_device("auto")
     precision = pick_precision("auto", device)
-    if variant == "other precision":
+    if variant.startswith("other precision"):
         precision = "float32" if precision == "bfloat16" else "bfloat16"
     network: Any = load_model(Path(model), settings, 1)
     network.config.use_cache = False
@@ -113,7 +115,10 @@ def case(model: str, text: str, source: str, target: str, updates: int, tokens: 
         onednn = variant != "compiled" and not products.has_onednn()
         products.has_onednn = lambda: onednn  # type: ignore[assignment]
     dropout = nullcontext() if variant == "PyTorch's dropout" else quick_dropout(device)
+    attention = F.scaled_dot_product_attention
     with dropout, products.quick_products(), mixed_precision(network, precision):
+        if variant.endswith("PyTorch's attention"):
+            F.scaled_dot_product_attention = attention
         warm_up = seconds(batches[updates:])
         taken = seconds(batches[:updates])
     spent = sum(batch["labels"].numel() + batch["input_ids"].numel() for batch in batches[:updates])

@@ -4,22 +4,24 @@ PyTorch's autocast casts each weight and each state where a product needs it: ov
 keeps normalisations and residuals in float32. On a GPU the weights of a layer are copied all at once here. Whatever is computed with the
 copies is in bfloat16, as in Megatron's training; docs/performance.md says what that saves. On a CPU PyTorch sums gradients of
 embeddings and normalisations in bfloat16, where a sum of equal numbers stops growing at 256 of them. So autocast is used there, unless
-neither is learnt, as with an adapter: then most weights are copied once for all updates.
+neither is learnt, as with an adapter: then most weights are copied once for all updates. Attention is `attention`'s there.
 """
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from workflow_scripts.training.attention import quick_attention
 from workflow_scripts.training.sharding import is_sharded
 
 
-def mixed_precision(network: Any, precision: str) -> AbstractContextManager[None]:
+@contextmanager
+def mixed_precision(network: Any, precision: str) -> Iterator[None]:
     """Context in which `network`, where `precision` is ``bfloat16``, computes in it while it trains.
 
     Gradients are float32, as the weights are. Only what goes through ``network(…)`` does so: a loss outside of it sees the weights as
@@ -27,10 +29,13 @@ def mixed_precision(network: Any, precision: str) -> AbstractContextManager[None
     """
     on_gpu = network.device.type == "cuda"
     if precision != "bfloat16" or (on_gpu and is_sharded(network)):  # whose weights are put together in bfloat16
-        return nullcontext()
+        yield
+        return
     # what is computed again on the way back would find the copies gone
     again = getattr(network, "is_activation_checkpointing", False)
-    return copied_weights(network) if (on_gpu or _learns_matrices_alone(network)) and not again else _autocast(network)
+    computing = copied_weights if (on_gpu or _learns_matrices_alone(network)) and not again else _autocast
+    with quick_attention(network.device), computing(network):
+        yield
 
 
 def _learns_matrices_alone(network: Any) -> bool:
