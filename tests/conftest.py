@@ -62,7 +62,8 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(items):
     """The longest first, so that the workers end together, and at the head three that do not compile the same code at once."""
     names = (
-        "recovery recipes decoding workflow sga checkpoints summarisation titles inference pretraining module documentation classification"
+        "recovery recipes decoding plugin_run tutorial sga site decoder_run checkpoints workflow chains progress ready summarisation titles "
+        "inference tags sample_pages pretraining module documentation classification own_task foreign_code corpus answering"
     )
     first = [f"test_{name}.py" for name in names.split()]
     items.sort(key=lambda item: first.index(item.path.name) if item.path.name in first else len(first))

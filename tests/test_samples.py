@@ -9,7 +9,7 @@ import pytest
 from docs.site import samples
 from workflow_scripts.errors import InputError
 
-PACKS = samples.packs()
+PACKS = sorted(samples.packs(), key=lambda path: path.stat().st_size)
 
 
 def parts():

@@ -119,6 +119,8 @@ def path() -> str:
 
 def preload() -> None:
     """Import what is called and what it imports. Nothing may start a thread: only the one that forks goes on."""
+    from numba.core.registry import cpu_target
+
     import workflow_scripts
 
     for module in PRELOADED:
@@ -133,8 +135,13 @@ def preload() -> None:
     from workflow_scripts.text.words import words_of
 
     words_of(["Öffnen Sie die Datei."], "de")  # numba loads half of itself with the first function
+    cpu_target.typing_context.refresh()  # and the other half with the first one that runs in parallel, which starts threads
+    cpu_target.target_context.refresh()
     config._adapter()
     identification._identifier("de", "en")
+    # hundreds of patterns of names of weights, with the first model that is opened
+    if conversion := importlib.util.find_spec("transformers.conversion_mapping"):
+        importlib.import_module(conversion.name).get_checkpoint_conversion_mapping("mbart")
     gc.collect()
     gc.freeze()
 

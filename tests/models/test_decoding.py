@@ -24,22 +24,25 @@ from workflow_scripts.training.job import TrainingJob
 from workflow_scripts.training.settings import Training
 
 
+SENTENCES = 12
+
+
 @pytest.fixture(scope="module", params=["mbart", "cc25", "mbart50", "nllb", "m2m100", "bart"])
 def model(request, tmp_path_factory):
     """A model that has learnt a little, so that hypotheses are not noise."""
     folder = tmp_path_factory.mktemp(request.param)
-    german, english = manual_pairs(24)
+    german, english = manual_pairs(SENTENCES)
     for code, lines in (("de", german), ("en", english)):
         (folder / f"t.{code}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     settings = Training(
-        updates=300,
-        batch_tokens=600,
+        updates=150,
+        batch_tokens=300,
         learning_rate=1e-2,
         warmup_updates=5,
         dropout=0.0,
         label_smoothing=0.0,
         max_length=64,
-        evaluate_every=300,
+        evaluate_every=150,
         bleu_sentences=0,
         checkpoint="last",
     )
@@ -94,7 +97,7 @@ def agree(one, other):
 @pytest.mark.parametrize("beam_size", [5, 1])
 def test_both_engines_give_the_same_translations(model, beam_size):
     fast, slow = (translate(model, engine=engine, beam_size=beam_size) for engine in ("ctranslate2", "huggingface"))
-    assert len(fast) == len(slow) == 24 and len(set(fast)) > 1 and all(fast)
+    assert len(fast) == len(slow) == SENTENCES and len(set(fast)) > 1 and all(fast)
     assert agree(fast, slow) >= 20
     assert not any(special in line for line in fast for special in ("</s>", "en_XX", "eng_Latn", "__en__", "<pad>"))
 
@@ -113,7 +116,7 @@ def test_all_that_the_beam_holds_with_scores(model, engine):
     settings = Decoding(max_length=120, beam_size=3, engine=engine)
     decoding.main(model / "out/model", model / "t.de", best, languages=("de", "en"), n_best=table, threads=1, settings=settings)
     header, *rows = (line.split("\t") for line in table.read_text().splitlines())
-    assert header == ["line", "rank", "score", "hypothesis"] and len(rows) == 3 * 24
+    assert header == ["line", "rank", "score", "hypothesis"] and len(rows) == 3 * SENTENCES
     assert [row[:2] for row in rows[:4]] == [["1", "1"], ["1", "2"], ["1", "3"], ["2", "1"]]
     for start in range(0, len(rows), 3):
         scores = [float(row[2]) for row in rows[start : start + 3]]

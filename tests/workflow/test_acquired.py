@@ -5,7 +5,7 @@ import threading
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
-from workflow.test_workflow import ROOT, TINY, lay_out, planned, snakemake, write_config
+from workflow.test_workflow import LINES, ROOT, TINY, lay_out, planned, snakemake, write_config
 
 from workflow_scripts.stage import read_json
 
@@ -40,7 +40,7 @@ def test_a_corpus_of_acquired_data(tmp_path, monkeypatch):
         run(target)
         server.shutdown()
     corpus = read_json(folder / target)
-    assert corpus["read"] == 3000 and list(corpus["checksums"]) == ["results/data/web.tsv.zst"]
+    assert corpus["read"] == LINES and list(corpus["checksums"]) == ["results/data/web.tsv.zst"]
     assert read_json(folder / "results/data/web.tsv.zst.json")["origin"]["sha256"] == expected
     # what is stated about data makes nothing anew
     web |= {"licence": "MPL-2.0", "citation": "the contributors"}

@@ -19,7 +19,7 @@ import warm
 import yaml
 from phases import assert_same
 from safetensors.torch import load_file
-from test_workflow import ROOT, TINY, lay_out, planned, shipped_lines, snakemake, write_config
+from test_workflow import LINES, ROOT, TINY, lay_out, planned, shipped_lines, snakemake, write_config
 
 from workflow_scripts.stage import read_json, read_rows
 from workflow_scripts.text.corpus import leak_key
@@ -54,7 +54,7 @@ def two_languages() -> dict:
 def done(tmp_path_factory):
     """A folder (with a blank in its name) in which both have run."""
     folder = lay_out(tmp_path_factory.mktemp("work") / "a folder")
-    (folder / "spanish.tsv").write_text(shipped_lines("libreoffice-help/en-es.tsv.xz", 4000, 2500), encoding="utf-8")
+    (folder / "spanish.tsv").write_text(shipped_lines("libreoffice-help/en-es.tsv.xz", 4000, LINES), encoding="utf-8")
     (folder / "german.txt").write_text("file datei\nwindow fenster\nthe die\nand und\n", encoding="utf-8")
     (folder / "spanish.txt").write_text("file archivo\nwindow ventana\nthe el\nand y\n", encoding="utf-8")
     snakemake(folder, "--configfile", str(ROOT / "config.yaml"), write_config(folder, two_languages()), "--cores", "2")

@@ -29,6 +29,8 @@ from workflow_scripts.text.files import read_lines
 ROOT = Path(__file__).resolve().parents[2]
 ARMS = ["finetune", "csr"]
 
+LINES = 1500
+"""Of the manual, from which the tiny experiment learns."""
 TINY = {
     "run": {"experiments": ["tiny"], "arms": ARMS, "seeds": [1]},
     "corpora": {
@@ -152,7 +154,7 @@ def lay_out(folder: Path) -> Path:
     """`folder`, made, with the text that the tiny experiment reads."""
     folder.mkdir(exist_ok=True)
     for name, source, start, n in (
-        ("manual.tsv", "libreoffice-help/en-de.tsv.xz", 4000, 3000),
+        ("manual.tsv", "libreoffice-help/en-de.tsv.xz", 4000, LINES),
         ("bible.de.txt", "bible/de.txt.xz", 0, 1200),
         ("bible.en.txt", "bible/en.txt.xz", 0, 1200),
     ):
@@ -198,7 +200,7 @@ def test_it_runs_to_the_report(done):
 def test_files_are_where_the_contract_says(done):
     results = done / "results"
     corpus = read_json(results / "corpora/tiny.en-de/corpus.json")
-    assert corpus["read"] == 3000 == corpus["kept"] + sum(corpus["removed"].values())
+    assert corpus["read"] == LINES == corpus["kept"] + sum(corpus["removed"].values())
     for name in ("en-de.tsv", "de-en.tsv", "en.vec", "de.mapped.vec", "mapping.json", "lexicon.json"):
         assert (results / "lexicons/tiny.en-de/tiny" / name).stat().st_size > 100
     hypotheses = list(read_lines(results / "runs/tiny/csr/seed1/pages.hyp"))
