@@ -61,7 +61,9 @@ def stands_in(server: dict, arguments: list[str], environment: dict[str, str], f
         return relevant({**environment, **server["threads"]}) == server["environment"]
     checkout = environment.get("PYTHONPATH", "").partition(":")[0] or folder
     known = module in ("pytest", "signalled") or module.startswith("workflow_scripts.")
-    return known and checkout == server["root"] and relevant(environment) == server["environment"]
+    # a folder like a clone may have a link to the checkout's code
+    code = os.path.realpath(os.path.join(checkout, "workflow_scripts"))
+    return known and code == os.path.join(server["root"], "workflow_scripts") and relevant(environment) == server["environment"]
 
 
 def call(server: dict, arguments: list[str]) -> None:

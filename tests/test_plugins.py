@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
+import warm
 from configurations import changed
 
 from workflow_scripts import plugins, registry
@@ -325,10 +326,10 @@ def test_the_schema_has_the_names_of_noises(tmp_path):
 
 
 def test_a_command_lists_noises_and_refuses_others(tmp_path):
-    command = [sys.executable, "-m", "workflow_scripts.noise.codeswitch", "show", "--plugins", written(tmp_path / "mine.py")]
-    done = subprocess.run([*command, "--help"], capture_output=True, text=True)
+    command = [warm.python(), "-m", "workflow_scripts.noise.codeswitch", "show", "--plugins", written(tmp_path / "mine.py")]
+    done = warm.run([*command, "--help"])
     assert "{codeswitch,mask,random,plain_text,switched_text,released,same}" in "".join(done.stdout.split()), done.stderr
-    done = subprocess.run([*command, "--text", "x", "--language", "de", "--kind", "sane"], capture_output=True, text=True)
+    done = warm.run([*command, "--text", "x", "--language", "de", "--kind", "sane"])
     assert done.returncode == 1 and done.stderr.splitlines() == ["error: there is no noise 'sane', did you mean 'same'?"]
 
 

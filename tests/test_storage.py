@@ -5,7 +5,6 @@ import os
 import pwd
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -108,8 +107,8 @@ def test_a_stage_by_hand_answers_a_wrong_path_in_one_line(stage, given, said, tm
         "evidence.scores": {"--hypotheses": "text", "--references": "text", "--output": "x.json", "--language": "de"},
     }
     flags = usual[stage] | {given[0]: given[1]}
-    line = [sys.executable, "-m", f"workflow_scripts.{stage}", *(part for pair in flags.items() for part in pair)]
-    done = subprocess.run(line, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
+    line = [warm.python(), "-m", f"workflow_scripts.{stage}", *(part for pair in flags.items() for part in pair)]
+    done = subprocess.run(line, cwd=tmp_path, env=warm.environment(), capture_output=True, text=True)
     assert done.returncode == 1 and re.fullmatch(rf"error: .*{re.escape(said)}.*\n", done.stderr), done.stderr
 
 

@@ -69,7 +69,7 @@ def test_signals_arrive_and_a_caller_that_is_killed_takes_its_process_along(setu
                 time.sleep(0.05)
 
 
-def test_what_the_server_cannot_be_is_a_process_of_its_own():
+def test_what_the_server_cannot_be_is_a_process_of_its_own(tmp_path):
     with open(f"{os.environ['CROSSGAP_WARM']}/server.json", encoding="utf-8") as file:
         server = json.load(file)
     stage, here = ["-m", "workflow_scripts.text.corpus"], str(warm.ROOT)
@@ -83,5 +83,7 @@ def test_what_the_server_cannot_be_is_a_process_of_its_own():
         (stage, {**JOB, "PYTHONPATH": "/elsewhere"}),
     ):
         assert not stands_in(server, arguments, environment, here)
+    (tmp_path / "workflow_scripts").symlink_to(warm.ROOT / "workflow_scripts")
+    assert stands_in(server, stage, {**JOB, "PYTHONPATH": str(tmp_path)}, "/")
     assert relevant(JOB) == server["environment"]
     assert subprocess.run([warm.python(), "-c", "print(6 * 7)"], capture_output=True, text=True).stdout == "42\n"

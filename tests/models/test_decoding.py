@@ -23,7 +23,6 @@ from workflow_scripts.training import training
 from workflow_scripts.training.job import TrainingJob
 from workflow_scripts.training.settings import Training
 
-
 SENTENCES = 12
 
 
@@ -35,14 +34,14 @@ def model(request, tmp_path_factory):
     for code, lines in (("de", german), ("en", english)):
         (folder / f"t.{code}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     settings = Training(
-        updates=150,
+        updates=300,
         batch_tokens=300,
         learning_rate=1e-2,
         warmup_updates=5,
         dropout=0.0,
         label_smoothing=0.0,
         max_length=64,
-        evaluate_every=150,
+        evaluate_every=300,
         bleu_sentences=0,
         checkpoint="last",
     )
@@ -98,7 +97,7 @@ def agree(one, other):
 def test_both_engines_give_the_same_translations(model, beam_size):
     fast, slow = (translate(model, engine=engine, beam_size=beam_size) for engine in ("ctranslate2", "huggingface"))
     assert len(fast) == len(slow) == SENTENCES and len(set(fast)) > 1 and all(fast)
-    assert agree(fast, slow) >= 20
+    assert agree(fast, slow) >= SENTENCES - 2
     assert not any(special in line for line in fast for special in ("</s>", "en_XX", "eng_Latn", "__en__", "<pad>"))
 
 
@@ -192,7 +191,7 @@ def test_huggingface_holds_the_budget_and_the_precision(model, monkeypatch):
     many = translate(model, engine="huggingface")
     assert len(seen) == 1 and seen[0][1] == torch.float32
     few = translate(model, engine="huggingface", batch_tokens=200)
-    assert len(seen) > 4 and max(tokens for tokens, _ in seen[1:]) <= 200 and agree(many, few) >= 20
+    assert len(seen) > 2 and max(tokens for tokens, _ in seen[1:]) <= 200 and agree(many, few) >= SENTENCES - 2
     decoding.main(
         model / "out/model",
         model / "t.de",

@@ -5,14 +5,13 @@ import builtins
 import collections
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy
 import pytest
 import sentencepiece
 import torch
+import warm
 from tiny_models import train_sentencepiece
 from transformers import AutoModelForMaskedLM, AutoModelForSeq2SeqLM
 
@@ -183,7 +182,7 @@ def test_some_layers_of_a_decoder_are_kept(which, places, tmp_path):
 
 def test_a_model_is_converted_by_hand(tmp_path):
     command = [
-        sys.executable,
+        warm.python(),
         "-m",
         "workflow_scripts.models.fairseq",
         "--model",
@@ -191,7 +190,7 @@ def test_a_model_is_converted_by_hand(tmp_path):
         "--output",
         str(tmp_path / "new"),
     ]
-    subprocess.run([*command, "--decoder-layers", "1"], check=True)
+    assert warm.run([*command, "--decoder-layers", "1"]).returncode == 0
     assert read_json(tmp_path / "new/config.json")["decoder_layers"] == 1
 
 

@@ -1,14 +1,13 @@
 """The entries of families, and how a model's family is found."""
 
 import json
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import ctranslate2
 import pytest
 import torch
+import warm
 from phases import TINY, finetune, phase_files
 from tiny_models import T5_KINDS, manual_pairs, small_model, small_t5
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, AutoTokenizer, MambaConfig, MptConfig
@@ -231,7 +230,7 @@ def test_a_model_of_a_plugins_family_names_the_plugin_that_is_missing(tmp_path):
         tmp_path / "out",
         "--languages",
     ]
-    run = subprocess.run([sys.executable, *map(str, command), "de", "en"], capture_output=True, text=True, check=False)
+    run = warm.run([warm.python(), *map(str, command), "de", "en"])
     assert run.returncode == 1 and "is a model of the family mlongt5, which the plugin mlongt5.py brings; name this plugin" in run.stderr
     assert "Traceback" not in run.stderr
 

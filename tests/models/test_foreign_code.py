@@ -7,6 +7,7 @@ import sys
 
 import pytest
 import torch
+import warm
 from tiny_decoders import small_decoder
 from tiny_models import manual_pairs, small_encoder
 from transformers import AutoModel, AutoModelForCausalLM, AutoTokenizer
@@ -92,8 +93,8 @@ def test_one_setting_lets_it_run_and_goes_on_with_what_is_made_of_it(foreign, tm
 
 
 def command(module, *arguments, **environment):
-    call = [sys.executable, "-m", f"workflow_scripts.{module}", *map(str, arguments)]
-    return subprocess.run(call, capture_output=True, text=True, check=False, env={**os.environ, **environment})
+    call = [warm.python(), "-m", f"workflow_scripts.{module}", *map(str, arguments)]
+    return subprocess.run(call, capture_output=True, text=True, check=False, env=warm.environment() | environment)
 
 
 ENCODER = """

@@ -70,7 +70,7 @@ def start(folder: Path, *arguments: str, python: str = "", code: str = "pass") -
 
 
 def quietly(folder):
-    return {"cwd": folder, "capture_output": True, "text": True, "env": {**os.environ, "PYTHONPATH": str(ROOT)}}
+    return {"cwd": folder, "capture_output": True, "text": True, "env": warm.environment()}
 
 
 def wait_for(path: Path, process: subprocess.Popen) -> None:
@@ -154,7 +154,7 @@ def test_the_folder_is_that_which_snakemake_is_given(words):
 
 @pytest.mark.parametrize("flag", ["-n", "-np"])
 def test_a_dry_run_is_snakemakes_own(folder, flag):
-    done = subprocess.run([sys.executable, "-m", "workflow_scripts.run.progress", "--cores", "1", flag], **quietly(folder))
+    done = subprocess.run([warm.python(), "-m", "workflow_scripts.run.progress", "--cores", "1", flag], **quietly(folder))
     said = done.stdout + done.stderr
     assert "rule finetune:" in said and not (folder / "results").exists()
 

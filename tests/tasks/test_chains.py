@@ -8,6 +8,7 @@ import sys
 import time
 
 import pytest
+import warm
 from configurations import changed
 from phases import TINY, assert_same, phase_files
 from safetensors.torch import load_file
@@ -163,22 +164,22 @@ def test_a_chain_that_is_killed_in_its_middle_goes_on(tmp_path):
         given |= {"checkpoints": out / "checkpoints", "threads": 1, "settings": json.dumps({**settings, **more})}
         flags = [str(part) for name, value in given.items() for part in (f"--{name}", value)]
         chain = ["--phase", "2-mask", "--choice", str(choice)] if start != model else []
-        return [sys.executable, "-m", "workflow_scripts.training.training", "restore", "--languages", "de", "en", *chain, *flags]
+        return [warm.python(), "-m", "workflow_scripts.training.training", "restore", "--languages", "de", "en", *chain, *flags]
 
-    subprocess.run(command(folder / "1-mask", model, updates=6), check=True, capture_output=True)
+    assert warm.run(command(folder / "1-mask", model, updates=6)).returncode == 0
     before = folder / "1-mask/model"
     out = folder / "killed"
-    process = subprocess.Popen(command(out, before), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen([sys.executable, *command(out, before)[1:]], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while not [*out.glob("checkpoints/*/checkpoint-*")]:
         assert process.poll() is None
         time.sleep(0.02)
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     assert not (out / "model").exists()
-    done = subprocess.run(command(out, before), capture_output=True, text=True)
+    done = warm.run(command(out, before))
     assert done.returncode == 0, done.stderr
     whole = folder / "whole"
-    subprocess.run(command(whole, before), check=True, capture_output=True)
+    assert warm.run(command(whole, before)).returncode == 0
     report = read_json(out / "training.json")
     assert report["start"] == str(before) and report["settings"]["learning_rate"] == 4e-3
     assert_same(*(load_file(each / "model/model.safetensors") for each in (out, whole)))

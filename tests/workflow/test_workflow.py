@@ -422,7 +422,7 @@ def test_another_model_in_the_folder_of_a_backbone_is_taken(tmp_path):
 
 def test_preflight_finds_nothing_wrong_with_what_has_run(done):
     said = snakemake(done, "preflight", "--configfile", str(ROOT / "config.yaml"), write_config(done, TINY), "--cores", "1")
-    assert "ok     corpora.tiny.train: manual.tsv, 3,000 pairs" in said and "ok     disk" in said and "WRONG" not in said
+    assert f"ok     corpora.tiny.train: manual.tsv, {LINES:,} pairs" in said and "ok     disk" in said and "WRONG" not in said
     assert "ok     run.experiments: tiny" in said  # config.yaml's own, which is not run, goes without saying
 
 

@@ -56,6 +56,10 @@ def low_rank(network: Any, form: Any, settings: LowRank, *, dora: bool) -> Any:
     there = matrices(network, form)
     if network.config.model_type in _SCANNING:
         there = {name: size for name, size in there.items() if name not in _READ_BY_KERNELS}
+        if past := _READ_BY_KERNELS & {*(settings.targets or ())}:
+            raise InputError(
+                f"adapter: targets: kernels on a GPU would read {form.label}'s {min(past)} past an adapter; name others: {', '.join(there)}"
+            )
     if lost := [name for name in settings.targets or () if name not in there]:
         raise InputError(f"adapter: targets: {form.label} has no matrix {lost[0]!r} in its layers; it has {', '.join(there)}")
     chosen = {name: there[name] for name in settings.targets or there}
