@@ -55,13 +55,18 @@ def given_gpus() -> str:
 
 
 def pick_precision(wanted: str, device: torch.device) -> str:
-    """`float32` or `bfloat16` for `auto`: bfloat16 on a GPU that has it, float32 on every CPU.
+    """`float32` or `bfloat16` for `auto`: bfloat16 on a GPU that has it, float32 on every CPU, so that all of them give the same.
 
-    On a CPU with AVX512-BF16, bfloat16 takes twice as long as float32 (docs/performance.md).
+    Only where `multiplies_in_bfloat16`, large models learn faster with it (docs/performance.md).
     """
     if wanted != "auto":
         return wanted
     return "bfloat16" if device.type == "cuda" and torch.cuda.is_bf16_supported(including_emulation=False) else "float32"
+
+
+def multiplies_in_bfloat16() -> bool:
+    """Whether the processor has instructions for products of matrices in bfloat16 (Intel's AMX)."""
+    return torch.cpu._is_amx_tile_supported()  # by which PyTorch chooses its own kernels
 
 
 def chip(device: torch.device) -> str:

@@ -38,6 +38,7 @@ def test_a_test_set_without_a_label_is_noted(tmp_path):
     assert note.verdict == "note" and note.said.startswith("none of its 2 examples has the label 'yes', which the training text has; if")
     assert not list(labelled_findings._lacks_labels("labelled.x.test.own", [*tested, Example("yes", "third", "")], block))
     assert not list(labelled_findings._lacks_labels("labelled.x.test.own", tested, replace(block, labels=[])))
+    assert not list(labelled_findings._lacks_labels("labelled.x.test.own", tested * 1000, block))
 
 
 def test_labels_that_are_numbers_need_no_list_where_all_tasks_read_numbers(tmp_path):

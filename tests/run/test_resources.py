@@ -113,6 +113,28 @@ def test_training_shares_its_updates_among_gpus_and_each_process_needs_memory_of
     assert "about 80 GB" in found(raw, "node memory of backbone", jobs)
 
 
+@pytest.mark.parametrize(
+    "model, settings, job, noted",
+    [
+        ("facebook/mbart-large-cc25", {}, {}, True),
+        ("facebook/mbart-large-cc25", {"precision": "bfloat16"}, {}, False),
+        ("facebook/mbart-large-cc25", {"precision": "float32"}, {}, False),
+        ("facebook/mbart-large-cc25", {}, {"gpu": 1}, False),
+        ("facebook/mbart-large-cc25", {}, {"slurm_partition": "cpu"}, False),
+        (None, {}, {}, False),
+    ],
+)
+def test_large_models_are_advised_to_learn_in_what_the_processor_multiplies_fast(monkeypatch, model, settings, job, noted):
+    raw = changed("backbones/bible", {"kind": "hub", "model": model}) if model else copy.deepcopy(DEFAULT)
+    raw["experiments"]["help-de-en"]["training"] |= settings
+    jobs = {rule: job for rule in ("pretext", "finetune")}
+    monkeypatch.setattr(resources, "multiplies_in_bfloat16", lambda: False)
+    assert not [*resources.precision(planned(raw), jobs)]
+    monkeypatch.setattr(resources, "multiplies_in_bfloat16", lambda: True)
+    found = [*resources.precision(planned(raw), jobs)]
+    assert [(each.verdict, each.about) for each in found] == [("note", "experiments.help-de-en.training")] * noted
+
+
 def test_only_what_this_run_would_write_is_taken_off(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for name in ("help-de-en/csr/seed1", "help-de-en/csr/seed2", "help-de-en/csr-other/seed1", "other/csr/seed1"):

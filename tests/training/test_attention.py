@@ -78,6 +78,14 @@ def test_it_is_taken_where_bfloat16_learns(taken, dtype, learns):
     assert taken == ([dtype] if learns and dtype == torch.bfloat16 else [])
 
 
+def test_long_rows_are_left_to_the_kernel(taken, monkeypatch):
+    for longest in (5, 6):
+        monkeypatch.setattr(attention, "LONGEST", longest)
+        with quick_attention(CPU):
+            F.scaled_dot_product_attention(*heads(dtype=torch.bfloat16))
+    assert taken == [torch.bfloat16]
+
+
 def test_autocast_makes_all_of_it_bfloat16(taken):
     with quick_attention(CPU), torch.autocast("cpu", torch.bfloat16):
         states = F.scaled_dot_product_attention(*heads())

@@ -371,10 +371,11 @@ def test_attention_on_a_gpu_is_not_left_to_cudnn(monkeypatch):
 
 
 def test_a_cpu_computes_in_float32_whatever_instructions_it_has(monkeypatch):
-    from workflow_scripts.device import pick_precision
+    from workflow_scripts.device import multiplies_in_bfloat16, pick_precision
 
     for name in ("_is_amx_tile_supported", "_is_avx512_bf16_supported"):
         monkeypatch.setattr(torch.cpu, name, lambda: True)
+    assert multiplies_in_bfloat16()
     assert pick_precision("auto", torch.device("cpu")) == "float32"
     assert pick_precision("bfloat16", torch.device("cpu")) == "bfloat16"
 

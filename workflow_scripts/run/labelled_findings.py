@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from workflow_scripts.run.analyses import sources_read
 from workflow_scripts.run.findings import Finding, is_awaited, judged, with_labels
 from workflow_scripts.run.mark_findings import joined_files, of_other_tools, quoted_cells
-from workflow_scripts.run.text_findings import HEAD, HEADER, beginning, foreign, in_both, is_table, ragged
+from workflow_scripts.run.text_findings import BEGINNING, HEAD, HEADER, beginning, foreign, in_both, is_table, ragged
 from workflow_scripts.run.uses import sources_of
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.plan import Plans
@@ -83,8 +83,11 @@ def _shares_held_out(about: str, source: LabelledSource, block: Labelled) -> Ite
 
 
 def _lacks_labels(about: str, examples: list[Example], block: Labelled) -> Iterator[Finding]:
-    """A note of the labels that models learn and no example of a dev or test set has, as where `label_names` give another label."""
-    if block.unit != "text" or not 0 < len(examples) < HEAD:
+    """A note of the labels that models learn and no example of a dev or test set has, as where `label_names` give another label.
+
+    Of a longer set, of which only the beginning is there, it says nothing.
+    """
+    if block.unit != "text" or not 0 < len(examples) < BEGINNING:
         return
     there = {example.label for example in examples}
     if missing := [label for label in block.labels if label not in there]:

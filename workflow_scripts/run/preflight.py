@@ -101,6 +101,7 @@ def _looks(plans: Plans, jobs: Requested, wrong: dict[str, str], at_once: int) -
     yield from model_findings.gpu_build(jobs)
     yield from model_findings.gpu_decoding(plans, jobs)
     yield from resources.memory(plans, jobs, at_once)
+    yield from resources.precision(plans, jobs)
     yield from resources.disk(plans)
     yield from resources.slurm(jobs)
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from workflow_scripts.device import multiplies_in_bfloat16
 from workflow_scripts.run.adapter_findings import trained_weights
 from workflow_scripts.run.arms import trained_arms
 from workflow_scripts.run.estimates import gpu_gigabytes, host_memory, moments_disk, training_disk, training_memory, vectors_disk
@@ -167,6 +168,27 @@ def given_memory(job: dict[str, Any], device: str) -> Memory:
     if "mem_mb" in job:
         return Memory("the profile's mem_mb is", job["mem_mb"] * 1e6, 0)
     return Memory("this machine has", machine_memory(), 0)
+
+
+_LARGE = 30_000_000
+"""Number of weights of a model whose updates are products for the most part."""
+
+
+def precision(plans: Plans, jobs: Requested) -> Iterator[Finding]:
+    """Large models that learn in float32 here, though the processor multiplies several times as fast in bfloat16."""
+    if not multiplies_in_bfloat16() or any("slurm_partition" in job for job in jobs.values()):
+        return
+    slow = dict.fromkeys(
+        phase.where
+        for phase in phases(plans)
+        if phase.precision == "auto" and not given_memory(jobs.get(phase.rule, {}), phase.device).gpus
+        if (shape := shape_of(phase.backbone)) and shape.parameters >= _LARGE
+    )
+    if slow:
+        said = (
+            "this processor multiplies in bfloat16; `precision: bfloat16` takes a third to a half of their time off (docs/performance.md)"
+        )
+        yield Finding("note", ", ".join(slow), said)
 
 
 def disk(plans: Plans) -> Iterator[Finding]:

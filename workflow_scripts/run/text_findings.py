@@ -73,6 +73,8 @@ T = TypeVar("T")
 
 HEAD = 100_000
 """Number of pairs that are read from each corpus."""
+BEGINNING = 2000
+"""How much of a text is looked at where its beginning will do."""
 
 
 def corpora(plans: Plans) -> Iterator[Finding]:
@@ -182,7 +184,7 @@ def _parallel_text(source: Source, corpus: Corpus, passed: Counter[str]) -> str:
 def beginning(read: Callable[..., Iterable[T]], *arguments: Any) -> list[T]:
     """What stands at the beginning of a text; nothing where it cannot be read, which another finding says."""
     try:
-        return list(itertools.islice(read(*arguments), 2000))
+        return list(itertools.islice(read(*arguments), BEGINNING))
     except InputError:
         return []
 

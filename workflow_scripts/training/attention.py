@@ -2,7 +2,7 @@
 
 On the way back, PyTorch's kernel multiplies one small block of one head at a time, and in bfloat16 it plans each of these products anew.
 With rows of sentences that takes three to eleven times as long as two products over all heads (docs/performance.md). The latter hold the
-weights of all pieces at once.
+weights of all pieces at once, so long rows are left to the kernel.
 """
 
 from collections.abc import Iterator
@@ -13,6 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+LONGEST = 1024
+"""Up to how many pieces a row is multiplied as a whole. Its weights have the square of their number for each head and layer."""
+
 
 @contextmanager
 def quick_attention(device: torch.device) -> Iterator[None]:
@@ -22,7 +25,7 @@ def quick_attention(device: torch.device) -> Iterator[None]:
     def attention(query: Tensor, key: Tensor, value: Tensor, *others: Any, **named: Any) -> Tensor:
         dtype = torch.get_autocast_dtype("cpu") if torch.is_autocast_enabled("cpu") else query.dtype
         learns = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in (query, key, value))
-        if dtype != torch.bfloat16 or not learns or others:
+        if dtype != torch.bfloat16 or not learns or key.shape[-2] > LONGEST or others:
             return original(query, key, value, *others, **named)
         with torch.autocast("cpu", enabled=False):  # which would compute the softmax in float32
             return products_of_heads(query.to(dtype), key.to(dtype), value.to(dtype), **named)
