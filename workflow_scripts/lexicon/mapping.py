@@ -136,12 +136,7 @@ def main(
     Raises:
         InputError: The input is bad, or no attempt gives a good solution and `on_failure` is `stop`.
     """
-    if settings.mode == "dictionary":
-        raise InputError("mapping.mode dictionary maps nothing: give the dictionary to the lexicon stage (--dictionary)")
-    if settings.mode == "aligned":
-        raise InputError("mapping.mode aligned maps nothing: the lexicon stage aligns the text itself (--aligned)")
-    if settings.mode in ("semi_supervised", "supervised") and not dictionary:
-        raise InputError(f"mapping.mode {settings.mode} needs a dictionary (--dictionary)")
+    _check_mode(settings.mode, dictionary)
     keep_memory()
     if threads:
         set_threads(threads)
@@ -160,14 +155,7 @@ def main(
     chosen, attempts = map_with_fallbacks(sides, pairs, seed, settings)
     seconds = time.perf_counter() - started
     if not chosen.attempt.good:
-        message = (
-            f"{vectors_a} and {vectors_b}: no good mapping found, the lexicon would be useless "
-            f"({'; '.join(tried.summary() for tried in attempts)}). Give more or more coherent text, or a dictionary "
-            "(mapping.mode: semi_supervised); or continue nevertheless with mapping.on_failure: warn"
-        )
-        if settings.on_failure == "stop":
-            raise InputError(message)
-        print(f"warning: {message}", flush=True)
+        _stop_or_warn(f"{vectors_a} and {vectors_b}", attempts, settings)
     write_vectors(mapped_a, words_a, chosen.a.cpu().numpy())
     write_vectors(mapped_b, words_b, chosen.b.cpu().numpy())
     write_json(
@@ -185,6 +173,28 @@ def main(
             "settings": asdict(settings),
         },
     )
+
+
+def _check_mode(mode: str, dictionary: Path | None) -> None:
+    """Raise `InputError` for a mode that maps nothing, or lacks its dictionary."""
+    if mode == "dictionary":
+        raise InputError("mapping.mode dictionary maps nothing: give the dictionary to the lexicon stage (--dictionary)")
+    if mode == "aligned":
+        raise InputError("mapping.mode aligned maps nothing: the lexicon stage aligns the text itself (--aligned)")
+    if mode in ("semi_supervised", "supervised") and not dictionary:
+        raise InputError(f"mapping.mode {mode} needs a dictionary (--dictionary)")
+
+
+def _stop_or_warn(where: str, attempts: list[Attempt], settings: Mapping) -> None:
+    """Raise `InputError` where no attempt was good, or say so and go on, as `on_failure` has it."""
+    message = (
+        f"{where}: no good mapping found, the lexicon would be useless "
+        f"({'; '.join(tried.summary() for tried in attempts)}). Give more or more coherent text, or a dictionary "
+        "(mapping.mode: semi_supervised); or continue nevertheless with mapping.on_failure: warn"
+    )
+    if settings.on_failure == "stop":
+        raise InputError(message)
+    print(f"warning: {message}", flush=True)
 
 
 class Sides(NamedTuple):
