@@ -22,7 +22,7 @@ import torch
 import torch.nn.functional as F
 
 import benchmarks
-from workflow_scripts.device import chip, keep_memory, pick_device, pick_precision
+from workflow_scripts.device import chip, computed_by, keep_memory, pick_device, pick_precision
 from workflow_scripts.models import products
 from workflow_scripts.models.batches import Row, collate
 from workflow_scripts.models.tokenisation import load_codec
@@ -115,10 +115,8 @@ def case(model: str, text: str, source: str, target: str, updates: int, tokens: 
         onednn = variant != "compiled" and not products.has_onednn()
         products.has_onednn = lambda: onednn  # type: ignore[assignment]
     dropout = nullcontext() if variant == "PyTorch's dropout" else quick_dropout(device)
-    attention = F.scaled_dot_product_attention
-    with dropout, products.quick_products(), mixed_precision(network, precision):
-        if variant.endswith("PyTorch's attention"):
-            F.scaled_dot_product_attention = attention
+    plain = {"scaled_dot_product_attention": F.scaled_dot_product_attention} if variant.endswith("PyTorch's attention") else {}
+    with dropout, products.quick_products(), mixed_precision(network, precision), computed_by(device, **plain):
         warm_up = seconds(batches[updates:])
         taken = seconds(batches[:updates])
     spent = sum(batch["labels"].numel() + batch["input_ids"].numel() for batch in batches[:updates])

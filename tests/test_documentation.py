@@ -243,7 +243,7 @@ def test_own_text_is_laid_over_the_papers_recipe(clone):
 def try_module(name: str, arguments: list[str]) -> None:
     """Whether a module takes these arguments."""
     if ">" in arguments:  # writes a file of the repository to standard output
-        done = subprocess.run([warm.python(), "-m", name], cwd=ROOT, env=warm.environment(), capture_output=True, text=True)
+        done = warm.run([warm.python(), "-m", name], cwd=ROOT)
         assert done.stdout == Path(arguments[-1]).read_text(encoding="utf-8"), done.stderr
     elif name.startswith("benchmarks.") and not any(argument.startswith("--") for argument in arguments):
         folder = importlib.util.find_spec(name).submodule_search_locations

@@ -260,8 +260,9 @@ def test_the_first_points_fit_into_eight_minutes_in_their_order():
         assert len(found) == len(set(found)) and all(case.seconds > 0 for case in cases.get(part, []))
 
 
-def test_several_trainings_at_once_are_counted_together():
-    found = shared.together("lora packed", (1, 2), CPU, 0.2, tiny=True)["processes"]
+@pytest.mark.parametrize("kind", ["recorded", "lora packed"])
+def test_several_trainings_at_once_are_counted_together(kind):
+    found = shared.together(kind, (1, 2), CPU, 0.2, tiny=True)["processes"]
     assert [*found] == ["1", "2"] and all(one["updates_per_s"] > 0 and one["target_tokens_per_s"] > 0 for one in found.values())
 
 

@@ -108,7 +108,7 @@ def test_a_stage_by_hand_answers_a_wrong_path_in_one_line(stage, given, said, tm
     }
     flags = usual[stage] | {given[0]: given[1]}
     line = [warm.python(), "-m", f"workflow_scripts.{stage}", *(part for pair in flags.items() for part in pair)]
-    done = subprocess.run(line, cwd=tmp_path, env=warm.environment(), capture_output=True, text=True)
+    done = warm.run(line, cwd=tmp_path)
     assert done.returncode == 1 and re.fullmatch(rf"error: .*{re.escape(said)}.*\n", done.stderr), done.stderr
 
 

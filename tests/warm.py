@@ -26,6 +26,7 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from calling import relevant
@@ -103,9 +104,9 @@ def environment() -> dict[str, str]:
     return {**os.environ, **THREADS, "PYTHONPATH": os.pathsep.join(IMPORTED_FROM)}
 
 
-def run(line: list[str]) -> subprocess.CompletedProcess:
-    """Call it, and keep what it says on each stream."""
-    return subprocess.run(line, capture_output=True, text=True, env=environment())
+def run(line: list[str], **given: Any) -> subprocess.CompletedProcess:
+    """Call it, and keep what it says on each stream; what is `given` is for `subprocess.run`."""
+    return subprocess.run(line, **{"capture_output": True, "text": True, "env": environment(), **given})
 
 
 def path() -> str:

@@ -6,7 +6,7 @@ import contextlib
 import ctypes
 import functools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import ParamSpec, TypeVar
 
 import torch
@@ -82,6 +82,22 @@ def machine(device: torch.device) -> str:
 def reading_in(precision: str, device: torch.device) -> torch.autocast:
     """Context in which a network that learns nothing is read in `precision` (`float32` or `bfloat16`)."""
     return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bfloat16")
+
+
+@contextlib.contextmanager
+def computed_by(device: torch.device | None, **functions: Callable[..., torch.Tensor]) -> Iterator[None]:
+    """Context in which these stand in for the functions of `torch.nn.functional` that have their names.
+
+    Does nothing on a `device` other than a CPU; None is a CPU.
+    """
+    names = vars(torch.nn.functional)
+    originals = {name: names[name] for name in functions}
+    if device is None or device.type == "cpu":
+        names |= functions
+    try:
+        yield
+    finally:
+        names |= originals
 
 
 def keep_memory() -> None:

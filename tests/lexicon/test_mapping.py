@@ -52,9 +52,8 @@ def test_whitening_survives_missing_variance():
     assert torch.isfinite(a).all() and torch.isfinite(b).all()
 
 
-@pytest.mark.parametrize(
-    "noise, at_least, matrix", [(0.0, 1.0, "float32"), (0.15, 0.95, "float32"), (0.15, 0.95, "float16"), (0.15, 0.95, "blocks")]
-)
+@pytest.mark.parametrize("noise, at_least", [(0.0, 1.0), (0.15, 0.95)])
+@pytest.mark.parametrize("matrix", ["float32", "float16", "blocks"])
 def test_a_rotated_and_shuffled_copy_maps_back_onto_itself(noise, at_least, matrix, monkeypatch):
     monkeypatch.setattr("workflow_scripts.lexicon.verdict.LEAST_WORDS", 800)
     sides, order = planted(noise)

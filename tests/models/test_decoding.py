@@ -190,8 +190,8 @@ def test_huggingface_holds_the_budget_and_the_precision(model, monkeypatch):
     monkeypatch.setattr(kind, "generate", spy)
     many = translate(model, engine="huggingface")
     assert len(seen) == 1 and seen[0][1] == torch.float32
-    few = translate(model, engine="huggingface", batch_tokens=200)
-    assert len(seen) > 2 and max(tokens for tokens, _ in seen[1:]) <= 200 and agree(many, few) >= SENTENCES - 2
+    few = translate(model, engine="huggingface", batch_tokens=100)
+    assert len(seen) > 4 and max(tokens for tokens, _ in seen[1:]) <= 100 and agree(many, few) >= SENTENCES - 2
     decoding.main(
         model / "out/model",
         model / "t.de",

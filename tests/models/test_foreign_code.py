@@ -94,7 +94,7 @@ def test_one_setting_lets_it_run_and_goes_on_with_what_is_made_of_it(foreign, tm
 
 def command(module, *arguments, **environment):
     call = [warm.python(), "-m", f"workflow_scripts.{module}", *map(str, arguments)]
-    return subprocess.run(call, capture_output=True, text=True, check=False, env=warm.environment() | environment)
+    return warm.run(call, env=warm.environment() | environment)
 
 
 ENCODER = """

@@ -69,10 +69,6 @@ def start(folder: Path, *arguments: str, python: str = "", code: str = "pass") -
     return subprocess.Popen(line, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
 
 
-def quietly(folder):
-    return {"cwd": folder, "capture_output": True, "text": True, "env": warm.environment()}
-
-
 def wait_for(path: Path, process: subprocess.Popen) -> None:
     while not path.exists():
         assert process.poll() is None, process.stdout.read()
@@ -154,7 +150,7 @@ def test_the_folder_is_that_which_snakemake_is_given(words):
 
 @pytest.mark.parametrize("flag", ["-n", "-np"])
 def test_a_dry_run_is_snakemakes_own(folder, flag):
-    done = subprocess.run([warm.python(), "-m", "workflow_scripts.run.progress", "--cores", "1", flag], **quietly(folder))
+    done = warm.run([warm.python(), "-m", "workflow_scripts.run.progress", "--cores", "1", flag], cwd=folder)
     said = done.stdout + done.stderr
     assert "rule finetune:" in said and not (folder / "results").exists()
 

@@ -17,6 +17,8 @@ from typing import Any
 
 import torch
 
+from workflow_scripts.device import computed_by
+
 # multiplications from which on oneDNN is faster, whose calls cost more
 _WORTHWHILE = 1 << 21
 
@@ -25,14 +27,8 @@ _WORTHWHILE = 1 << 21
 def quick_products(device: torch.device | None = None) -> Iterator[None]:
     """Context, or decorator, in which `torch.nn.functional.linear` is replaced by `linear` below. Does nothing for a `device` but a CPU."""
     _pytorchs()  # before it is replaced
-    F = torch.nn.functional
-    original = F.linear
-    if device is None or device.type == "cpu":
-        F.linear = linear  # type: ignore[assignment]  # mypy compares the names of parameters, too
-    try:
+    with computed_by(device, linear=linear):
         yield
-    finally:
-        F.linear = original
 
 
 def linear(values: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None = None) -> torch.Tensor:

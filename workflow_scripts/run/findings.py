@@ -29,6 +29,11 @@ Requested = dict[str, dict[str, Any]]
 """
 
 
+def on_slurm(jobs: Requested) -> bool:
+    """Whether jobs are for a cluster, and not for this machine."""
+    return any("slurm_partition" in job for job in jobs.values())
+
+
 class Finding(NamedTuple):
     """The result of one check."""
 

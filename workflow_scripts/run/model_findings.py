@@ -25,7 +25,7 @@ from workflow_scripts.models.recognition import TAKE_A_WRITER, config_of, family
 from workflow_scripts.models.tokenisation import sentinel_ids
 from workflow_scripts.run.backbone_uses import heads_given, keeps_head, languages_known, writes_text
 from workflow_scripts.run.estimates import MBART_LARGE, Shape
-from workflow_scripts.run.findings import Finding, Requested, is_awaited, judged, masked_phases
+from workflow_scripts.run.findings import Finding, Requested, is_awaited, judged, masked_phases, on_slurm
 from workflow_scripts.run.mark_findings import of_other_tools
 from workflow_scripts.run.partitions import gpu_here, gpus_of
 from workflow_scripts.run.text_findings import beginning, foreign
@@ -316,7 +316,7 @@ def gpu_decoding(plans: Plans, jobs: Requested) -> Iterator[Finding]:
             yield Finding("WRONG", "decoding", reason)
     asked = any(gpus_of(jobs.get(rule, {}))[0] for rule in ("decoding", "generation_decoding"))
     # with a PyTorch for processors, all is computed on these
-    here = gpu_here() and torch.cuda.is_available() and not any("slurm_partition" in job for job in jobs.values())
+    here = gpu_here() and torch.cuda.is_available() and not on_slurm(jobs)
     for engine in (registry.entry("engine", name) for name in wanted if asked or here):
         if engine.missing_on_gpu:
             reason = engine.missing_on_gpu()

@@ -11,7 +11,7 @@ from workflow_scripts.device import multiplies_in_bfloat16
 from workflow_scripts.run.adapter_findings import trained_weights
 from workflow_scripts.run.arms import trained_arms
 from workflow_scripts.run.estimates import gpu_gigabytes, host_memory, moments_disk, training_disk, training_memory, vectors_disk
-from workflow_scripts.run.findings import Finding, Requested, gigabytes, translated, used_corpora, used_lexicons
+from workflow_scripts.run.findings import Finding, Requested, gigabytes, on_slurm, translated, used_corpora, used_lexicons
 from workflow_scripts.run.model_findings import shape_of
 from workflow_scripts.run.partitions import Nodes, check_job, gpu_here, gpus_of, machine_memory, read_accounts, read_partitions
 from workflow_scripts.run.submission import refusal
@@ -86,7 +86,7 @@ def _needs(plans: Plans, jobs: Requested) -> dict[str, list[Need]]:
     """Rule → what each of its phases needs, of models whose size is known."""
     # each process holds the text of its phase; which phase reads which corpus does not matter for the largest
     text = max((_text_bytes(plans.config.corpora[name]) for name in used_corpora(plans)), default=0.0)
-    partitions = read_partitions() if any("slurm_partition" in job for job in jobs.values()) else None
+    partitions = read_partitions() if on_slurm(jobs) else None
     found: dict[str, list[Need]] = {}
     for phase in phases(plans):
         if shape := shape_of(phase.backbone):
@@ -176,7 +176,7 @@ _LARGE = 30_000_000
 
 def precision(plans: Plans, jobs: Requested) -> Iterator[Finding]:
     """Large models that learn in float32 here, though the processor multiplies several times as fast in bfloat16."""
-    if not multiplies_in_bfloat16() or any("slurm_partition" in job for job in jobs.values()):
+    if not multiplies_in_bfloat16() or on_slurm(jobs):
         return
     slow = dict.fromkeys(
         phase.where

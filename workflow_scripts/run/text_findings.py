@@ -176,7 +176,7 @@ def _parallel_text(source: Source, corpus: Corpus, passed: Counter[str]) -> str:
     pairs = list(itertools.islice(read_pairs(source, corpus.languages, corpus.documents, passed), HEAD))
     if not (whole := [pair for pair in pairs if pair.a and pair.b]):
         raise InputError(f"{where}: no pair with text on both sides in {len(pairs):,} lines; give another file, or other columns")
-    check_languages(whole[:2000], corpus.languages, where)
+    check_languages(whole[:BEGINNING], corpus.languages, where)
     lost = f", of which {len(pairs) - len(whole):,} without text on both sides are left out" if len(whole) < len(pairs) else ""
     return f"{where}, {'the first ' if len(pairs) == HEAD else ''}{len(pairs):,} pairs{lost}"
 
@@ -227,7 +227,7 @@ def retrieval_text(plans: Plans) -> Iterator[Finding]:
 def _odd_sides(about: str, source: AlignedSource) -> Iterator[Finding]:
     """Notes on text for retrieval: a header that is read as sentences, quoted cells, a side in another language."""
     try:
-        sides = [lines[:2000] for lines in read_aligned(source.at_hand())[0]]
+        sides = [lines[:BEGINNING] for lines in read_aligned(source.at_hand())[0]]
     except InputError:
         return
     if source.file and not source.header and all(sides):
@@ -241,7 +241,7 @@ def _odd_sides(about: str, source: AlignedSource) -> Iterator[Finding]:
 def _aligned_text(source: AlignedSource) -> str:
     sides, pairs = read_aligned(source.at_hand())
     where = " + ".join(source.paths())
-    check_languages([Pair("", sides[0][i], sides[1][j], i + 1) for i, j in pairs[:2000]], source.languages, where)
+    check_languages([Pair("", sides[0][i], sides[1][j], i + 1) for i, j in pairs[:BEGINNING]], source.languages, where)
     return f"{where}, {len(sides[0]):,} and {len(sides[1]):,} sentences, {len(pairs):,} pairs"
 
 

@@ -5,20 +5,20 @@ With rows of sentences that takes three to eleven times as long as two products 
 weights of all pieces at once, so long rows are left to the kernel.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from typing import Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from workflow_scripts.device import computed_by
+
 LONGEST = 1024
 """Up to how many pieces a row is multiplied as a whole. Its weights have the square of their number for each head and layer."""
 
 
-@contextmanager
-def quick_attention(device: torch.device) -> Iterator[None]:
+def quick_attention(device: torch.device) -> AbstractContextManager[None]:
     """Context in which PyTorch's attention is `products_of_heads` where that is faster. Does nothing on devices other than a CPU."""
     original = F.scaled_dot_product_attention
 
@@ -30,12 +30,7 @@ def quick_attention(device: torch.device) -> Iterator[None]:
         with torch.autocast("cpu", enabled=False):  # which would compute the softmax in float32
             return products_of_heads(query.to(dtype), key.to(dtype), value.to(dtype), **named)
 
-    if device.type == "cpu":
-        F.scaled_dot_product_attention = attention
-    try:
-        yield
-    finally:
-        F.scaled_dot_product_attention = original
+    return computed_by(device, scaled_dot_product_attention=attention)
 
 
 def products_of_heads(

@@ -4,23 +4,16 @@ PyTorch draws one random number per element, on a single thread. This takes a te
 demo's model with one thread, and a larger share with several. Here one draw of 64 bits serves four elements.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 
 import torch
-import torch.nn.functional as F
+
+from workflow_scripts.device import computed_by
 
 
-@contextmanager
-def quick_dropout(device: torch.device) -> Iterator[None]:
+def quick_dropout(device: torch.device) -> AbstractContextManager[None]:
     """Context in which `torch.nn.functional.dropout` is replaced by `dropout` below. Does nothing on devices other than a CPU."""
-    original = F.dropout
-    if device.type == "cpu":
-        F.dropout = dropout  # type: ignore[assignment]  # mypy compares the names of parameters, too
-    try:
-        yield
-    finally:
-        F.dropout = original
+    return computed_by(device, dropout=dropout)
 
 
 def dropout(values: torch.Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> torch.Tensor:
