@@ -29,8 +29,8 @@ demo: setup
 	. $(BIN)/activate && $(RUN) --cores all
 
 test: setup $(VENV)/.browser $(VENV)/.docs
-	# text is UTF-8 here, whatever the locale; three workers keep two cores busy, since each waits for Snakemake a quarter of its time
-	. $(BIN)/activate && PYTHONUTF8=1 pytest -ra -n 3 --dist loadfile --no-loadscope-reorder
+	# text is UTF-8 here, whatever the locale
+	. $(BIN)/activate && PYTHONUTF8=1 pytest -ra -n auto --dist loadfile --no-loadscope-reorder
 
 test-comet: setup
 	. $(BIN)/activate && pytest tests/comet -ra

@@ -59,7 +59,7 @@ def main(model: str = "", updates: str = "20", tokens: str = "500", rounds: str 
                 number = str(max(3, int(updates) // 3)) if which == "whole" else updates
                 runs[which].append(apart("lora", "peer" if which == "peer" else "ours", str(start), name, number, tokens, precision))
         report(runs, {"model": model or "tiny", "precision": precision, "updates": int(updates), "tokens": int(tokens)})
-        print(json.dumps(decoded(folder / "trimmed", folder)), flush=True)
+        print(json.dumps({"case": f"{SENTENCES} sentences, greedy", **decoded(folder / "trimmed", folder)}), flush=True)
 
 
 def report(runs: dict[str, list[dict[str, Any]]], shared: dict[str, Any]) -> None:
@@ -108,9 +108,8 @@ def tiny_decoder(folder: Path, **changes: int) -> Path:
     shape = {"hidden_size": 128, "intermediate_size": 384, "num_hidden_layers": 4, "num_attention_heads": 4, "num_key_value_heads": 2}
     ids = {f"{name}_token_id": getattr(whole, f"{name}_token_id") for name in ("bos", "eos", "pad")}
     set_seed(1)
-    config = AutoConfig.for_model(
-        "llama", vocab_size=len(whole), max_position_embeddings=512, tie_word_embeddings=True, **{**shape, **changes, **ids}
-    )
+    shape |= {"vocab_size": len(whole), **changes, **ids}
+    config = AutoConfig.for_model("llama", max_position_embeddings=512, tie_word_embeddings=True, **shape)
     AutoModelForCausalLM.from_config(config).save_pretrained(folder)
     whole.save_pretrained(folder)
     return folder
@@ -337,8 +336,8 @@ def decoded(model: Path, folder: Path) -> dict[str, Any]:
     size, (peer, theirs) = max(peers.items(), key=lambda entry: entry[1][0])
     own, found = translate(engine="ctranslate2")
     same = sum(a == b for a, b in zip(found, theirs, strict=True))
-    case = {"case": f"{SENTENCES} sentences, greedy", "unit": "sentences/s", "ours": round(own, 2), "peer": round(peer, 2)}
-    return {**case, "ratio": round(own / peer, 2), "peer_batch": size, "same": same, "threads": threads}
+    speeds = {"unit": "sentences/s", "ours": round(own, 2), "peer": round(peer, 2), "ratio": round(own / peer, 2)}
+    return {**speeds, "peer_batch": size, "same": same, "threads": threads}
 
 
 if __name__ == "__main__":

@@ -49,6 +49,12 @@ def leave_the_machine(add_cleanup):
     os.environ |= {"CUDA_VISIBLE_DEVICES": "", "HF_HOME": models.name, "NO_PROXY": "127.0.0.1,localhost", "no_proxy": "127.0.0.1,localhost"}
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers():
+    """Each worker waits for Snakemake a quarter of its time, and takes two gigabytes with all that it starts."""
+    return min(len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(), 5) + 1
+
+
 def pytest_configure(config):
     """One server for the processes that the tests of whole runs start; it imports nothing before the first of them."""
     if not hasattr(config, "workerinput") and not any(f"tests/{name}" in part for part in config.args for name in OF_THEIR_OWN):
@@ -57,6 +63,12 @@ def pytest_configure(config):
         import warm
 
         config.add_cleanup(warm.start())
+    if hasattr(config, "workerinput") and config.args == config.getini("testpaths"):
+        # each worker compiles other files first, and finds most of the rest compiled by the others
+        files = sorted(str(path) for path in Path("tests").rglob("test_*.py") if path.parent.name not in OF_THEIR_OWN)
+        worker, workers = int(config.workerinput["workerid"].removeprefix("gw")), config.workerinput["workercount"]
+        at = len(files) * worker // workers
+        config.args[:] = files[at:] + files[:at]
 
 
 def pytest_collection_modifyitems(items):
@@ -66,7 +78,8 @@ def pytest_collection_modifyitems(items):
         "inference tags sample_pages pretraining module documentation classification own_task foreign_code corpus answering"
     )
     first = [f"test_{name}.py" for name in names.split()]
-    items.sort(key=lambda item: first.index(item.path.name) if item.path.name in first else len(first))
+    # the path as well: each worker has read the files in an order of its own
+    items.sort(key=lambda item: (first.index(item.path.name) if item.path.name in first else len(first), item.path))
 
 
 @pytest.fixture(autouse=True, scope="module")

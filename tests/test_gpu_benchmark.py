@@ -49,6 +49,11 @@ def test_an_adapter_is_trained_by_our_loop():
     assert found["speed"] > 0 and found["target_tokens"] > 100 and found["peak_gb"] > 0
 
 
+def test_a_decoder_is_decoded_by_both_engines():
+    found = gpu.greedily_decoded(tiny=True)
+    assert found["ours"] > 0 and found["peer"] > 0 and found["ratio"] == pytest.approx(found["ours"] / found["peer"], abs=0.02)
+
+
 def test_peaks_of_gpus():
     names = ["NVIDIA H100 80GB HBM3", "NVIDIA H100 PCIe", "NVIDIA A100-SXM4-40GB", "Tesla T4", "NVIDIA L40S", "something"]
     assert [peak_of(name) for name in names] == [989, 756, 312, 65, 362, None]

@@ -15,7 +15,8 @@ b    what an update is made of: padding, loss, attention, optimiser, precision, 
 c    updates of the demo's small model per second
 e    an iteration of the mapping's search at 5,000, 20,000 and 200,000 words
 f    pretraining of small backbones: an mBART that denoises, an XLM-R that guesses masked pieces
-j    LoRA on a decoder in the shape of a trimmed Gemma 3 270M, by our loop and by TRL's SFTTrainer
+j    a decoder in the shape of Gemma 3 270M, trimmed: LoRA by our loop, also with the whole vocabulary, and by TRL's SFTTrainer; its
+     decoding by CTranslate2 and by `generate`
 
 Each variant and each round has a line of its own. A case that failed is tried again by the next call, and `--again` measures all again.
 At the end stand medians of several rounds, and what was not begun.
@@ -298,23 +299,41 @@ def part_f(device: torch.device, tiny: bool) -> Iterable[Case]:
 def part_j(device: torch.device, tiny: bool) -> Iterable[Case]:
     needs = ("accelerate", "peft", "psutil", "tensorboard", "tokenizers", "zstandard")
     yield Case("LoRA, our loop", partial(adapted, "ours", device, tiny), needs, 40)
+    yield Case("LoRA, our loop, the whole vocabulary", partial(adapted, "ours", device, tiny, vocab_size=262_144), needs, 60)
     yield Case("LoRA, TRL's SFTTrainer", partial(adapted, "peer", device, tiny), (*needs, "datasets", "trl"), 40)
+    yield Case("CTranslate2 and generate, greedy", partial(greedily_decoded, tiny), (*needs, "ctranslate2"), 60)
 
 
 GEMMA = {"hidden_size": 640, "intermediate_size": 2048, "num_hidden_layers": 18, "num_attention_heads": 4, "num_key_value_heads": 1}
 
 
-def adapted(which: str, device: torch.device, tiny: bool) -> dict[str, Any]:
-    """A training of `benchmarks.lora`, ours or its peer's, of a decoder of random numbers."""
+def decoder_of(folder: Path, tiny: bool, **changes: int) -> Path:
+    """A decoder of random numbers in the shape of a trimmed Gemma, or a tiny one."""
+    from benchmarks import lora
+
+    return lora.tiny_decoder(folder / "model", **({} if tiny else {**GEMMA, "head_dim": 256, **changes}))
+
+
+def adapted(which: str, device: torch.device, tiny: bool, **changes: int) -> dict[str, Any]:
+    """A training of `benchmarks.lora`, ours or its peer's."""
     from benchmarks import lora
 
     updates, tokens = (3, 300) if tiny else (25, 8_000)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         lora.text(updates, tokens, folder)
-        model = lora.tiny_decoder(folder / "model", **({} if tiny else {**GEMMA, "head_dim": 256}))
         precision = "float32" if device.type == "cpu" else "bfloat16"
-        return apart("lora", which, str(model), name, str(updates), str(tokens), precision)
+        return apart("lora", which, str(decoder_of(folder, tiny, **changes)), name, str(updates), str(tokens), precision)
+
+
+def greedily_decoded(tiny: bool) -> dict[str, Any]:
+    """Sentences a second of both engines of a decoder."""
+    from benchmarks import lora
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        lora.text(3, 300, folder)
+        return lora.decoded(decoder_of(folder, tiny), folder)
 
 
 PARTS = {"g": part_g, "h": part_h, "a": part_a, "i": part_i, "d": part_d, "b": part_b, "c": part_c, "e": part_e, "f": part_f, "j": part_j}

@@ -2,10 +2,12 @@
 
 import json
 import pickle
+import re
 import shutil
 
 import pytest
 import torch
+from huggingface_hub import ModelInfo
 from huggingface_hub.errors import GatedRepoError
 from safetensors.torch import load_file
 from tiny_models import small_model
@@ -14,7 +16,7 @@ from transformers import AutoModelForSeq2SeqLM
 from workflow_scripts.models.folders import check_folder, check_free, check_weights, located
 from workflow_scripts.models.networks import copy_model, load_network, read_weights, save_model
 from workflow_scripts.models.tokenisation import load_codec
-from workflow_scripts.run.model_findings import _model_in
+from workflow_scripts.run.model_findings import _model_in, _model_on_the_hub
 from workflow_scripts.stage import InputError
 
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n"
@@ -217,3 +219,22 @@ def test_what_the_hub_refuses(monkeypatch, error, said):
     monkeypatch.setattr("huggingface_hub.snapshot_download", refused)
     with pytest.raises(InputError, match=said):
         located("google/gemma-3-270m", None)
+
+
+def test_preflight_says_that_a_licence_must_be_accepted(monkeypatch):
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
+
+    def answers(gated=None):
+        def model_info(*_, **__):
+            if gated is None:
+                raise GatedRepoError.__new__(GatedRepoError)
+            return ModelInfo(id="google/gemma-3-270m", gated=gated)
+
+        monkeypatch.setattr("huggingface_hub.HfApi.model_info", model_info)
+        return _model_on_the_hub("google/gemma-3-270m", None, ["de", "en"])
+
+    accept = r"its licence must be accepted first: do so on https://huggingface\.co/google/gemma-3-270m, then run `hf auth login`"
+    with pytest.raises(InputError, match=accept):
+        answers()
+    assert re.search(f"is to be downloaded.*; if you have not done so yet, {accept}$", answers("manual"))
+    assert "accepted" not in answers(False)

@@ -6,7 +6,7 @@ from dataclasses import replace
 from invented import ARMS, configuration, plain, put, report, results
 
 from workflow_scripts import registry
-from workflow_scripts.config.phases import placed
+from workflow_scripts.config.phases import Phase, placed
 from workflow_scripts.stage import read_json
 
 
@@ -66,6 +66,13 @@ def test_the_grid_and_the_choice_are_shown(tmp_path):
         and table.count("diverged<small") == 1
         and "at &lt;b&gt;" in table
     )
+    # an arm that trains nothing has no choice.json
+    (tmp_path / "runs/demo/mask/choice.json").unlink()
+    config.arms["mask"] = [Phase("task", shots=0)]
+    placed(config.arms)
+    page = report(tmp_path, tmp_path, config)[0]
+    table = page[page.index('id="choices-demo"') : page.index('id="distances-demo"')]
+    assert table.count("<strong>20.00</strong> chosen") == 3 and ">mask<" not in table
 
 
 def test_pieces_that_the_vocabulary_lacks_are_shown_by_language(tmp_path):

@@ -4,7 +4,7 @@ import json
 import re
 
 import pytest
-from configurations import changed, job, planned
+from configurations import changed, classified, job, planned
 
 from workflow_scripts.run import analyses, arms, backbone_inputs, bridges, findings, lexicon_inputs, model_findings
 from workflow_scripts.run.config import load
@@ -240,3 +240,23 @@ def test_preflight_knows_corpora_that_are_learnt_together_and_models_of_another_
 def test_a_lexicon_says_how_many_pairs_are_aligned_only_where_that_is_not_the_usual_number(block, flags):
     config = load(changed("lexicons/unsupervised", block))
     assert lexicon_inputs.aligner_flags(job(config, lexicon="unsupervised")) == flags
+
+
+@pytest.mark.parametrize(
+    ("raw", "block"),
+    [(changed("arms/own", []), "training"), (classified("arms/own", [{"data": "task", "shots": 2}]), "classification")],
+)
+def test_an_arm_that_trains_nothing_chooses_no_point_of_a_grid(raw, block):
+    name = raw["run"]["experiments"][0]
+    trained = raw["run"]["arms"][0]
+    raw["run"]["arms"] = [trained, "own"]
+    raw["experiments"][name].setdefault(block, {})["learning_rate"] = [1e-4, 1e-3]
+    raw["experiments"][name].pop("arms", None)
+    if block == "training":
+        raw["experiments"][name]["training"]["checkpoint"] = "best"
+    plan = planned(raw).of_run[0]
+    assert {file.split("/")[-2] for file in plan.task.results(plan) if file.endswith("choice.json")} == {trained}
+    chosen = [arms.grid_choice(job(plan.config, experiment=name, arm=arm, seed="1")) for arm in (trained, "own")]
+    assert chosen == [{"choice": f"results/runs/{name}/{trained}/choice.json"}, {}]
+    times = [phase.times for phase in plan.task.phases(plan, ["own"])]
+    assert times == [len(plan.seeds)] * len(times)

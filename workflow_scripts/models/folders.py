@@ -166,6 +166,11 @@ def licence_of(folder: Path) -> dict[str, Any]:
     return {}
 
 
+def accept_first(model: str) -> str:
+    """What a user must do before the hub hands out a model with a licence to accept."""
+    return f"its licence must be accepted first: do so on https://huggingface.co/{model}, then run `hf auth login`"
+
+
 def located(model: str, revision: str | None) -> tuple[str, str | None]:
     """The folder of a model, downloaded from the hub if need be, and the commit of the hub's; raises `InputError` where there is none."""
     if Path(model).is_dir():
@@ -177,9 +182,7 @@ def located(model: str, revision: str | None) -> tuple[str, str | None]:
         local = snapshot_download(model, revision=revision, ignore_patterns=["*.msgpack", "*.h5", "*.ot", "rust_model*"])
     except Exception as error:  # the hub's client raises many kinds of errors: model not there, no network, no access
         if isinstance(error, GatedRepoError):
-            raise InputError(
-                f"backbone {model!r}: its licence must be accepted first: do so on https://huggingface.co/{model}, then run `hf auth login`"
-            ) from None
+            raise InputError(f"backbone {model!r}: {accept_first(model)}") from None
         if isinstance(error, OSError) and (said := refused_file(error)):
             raise InputError(f"backbone {model!r}: {said}") from None
         raise InputError(

@@ -150,9 +150,10 @@ def machines(study: Study) -> dict[str, list[str]]:
 
 
 def choices(study: Study) -> dict[str, Any]:
-    """The dev scores of each arm at each point of the grid, and the point that it took; empty without a grid."""
-    if not study.settings.grid:
+    """The dev scores of each trained arm at each point of the grid, and the point that it took; empty without a grid."""
+    trained = [arm for arm, phases in study.arms.items() if not phases[-1].untrained] if study.settings.grid else []
+    if not trained:
         return {}
-    arms = {arm: study.json(study.run / arm / "choice.json") for arm in study.arms}
-    first = arms[study.baseline]
+    arms = {arm: study.json(study.run / arm / "choice.json") for arm in trained}
+    first = arms[trained[0]]
     return {"by": first["by"], "seed": first["seed"], "points": [point["settings"] for point in first["points"]], "arms": arms}

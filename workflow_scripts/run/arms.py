@@ -21,6 +21,7 @@ from workflow_scripts.tasks.entry import MoreText
 from workflow_scripts.tasks.experiment import (
     generator_settings,
     grid_points,
+    grid_points_of,
     phase_training,
 )
 from workflow_scripts.tasks.plan import Plan
@@ -173,8 +174,8 @@ def documents(job: Job) -> str:
 
 
 def grid_choice(job: Job) -> dict[str, str]:
-    """What was chosen for an arm, where there is a grid."""
-    if job.point is not None or not job.plan.settings.grid:
+    """What was chosen for an arm, where there is a grid and it trains something."""
+    if job.point is not None or not grid_points_of(job.plan, job.w.arm):
         return {}
     return {"choice": f"{paths.experiment_folder(job.plan.name)}/{job.w.arm}/choice.json"}
 

@@ -19,6 +19,7 @@ from workflow_scripts import registry
 from workflow_scripts.evidence.scores import Scores, leading
 from workflow_scripts.models import fairseq
 from workflow_scripts.models.family import DEFAULT_FAMILY
+from workflow_scripts.models.folders import accept_first
 from workflow_scripts.models.foreign_code import code_left_out, code_that_ran, trusting
 from workflow_scripts.models.networks import check_class, check_head, without_report
 from workflow_scripts.models.recognition import TAKE_A_WRITER, config_of, family_of, network_config, titles, why_it_only_reads
@@ -209,7 +210,7 @@ def _quiet() -> Iterator[None]:
 
 def _model_on_the_hub(model: str, revision: str | None, codes: list[str]) -> str:
     from huggingface_hub import HfApi, constants
-    from huggingface_hub.errors import HFValidationError, RepositoryNotFoundError, RevisionNotFoundError
+    from huggingface_hub.errors import GatedRepoError, HFValidationError, RepositoryNotFoundError, RevisionNotFoundError
     from huggingface_hub.utils import validate_repo_id
 
     # the published models' languages are known without their files
@@ -228,7 +229,9 @@ def _model_on_the_hub(model: str, revision: str | None, codes: list[str]) -> str
             f"{model} is no folder and not in the Hugging Face cache (HF_HUB_OFFLINE is set); {download} where there is network"
         )
     try:
-        HfApi().model_info(model, revision=revision, timeout=5)
+        accepted = not HfApi().model_info(model, revision=revision, timeout=5).gated
+    except GatedRepoError:
+        raise InputError(f"{model}: {accept_first(model)}") from None
     except (RepositoryNotFoundError, RevisionNotFoundError):
         raise InputError(f"the hub has no {model} {revision or ''} that you may read; check the name, or run `hf auth login`") from None
     except Exception as error:  # the hub's client raises many kinds of errors: no network, a proxy, a busy server
@@ -236,7 +239,9 @@ def _model_on_the_hub(model: str, revision: str | None, codes: list[str]) -> str
             f"{model} is no folder and not in the Hugging Face cache, and the hub cannot be reached ({type(error).__name__}); "
             f"{download} where there is network, with the same HF_HOME"
         ) from None
-    return f"{model} is to be downloaded; compute nodes often have no network: {download} here first"
+    # who has accepted it, the hub does not say
+    licence = "" if accepted else f"; if you have not done so yet, {accept_first(model)}"
+    return f"{model} is to be downloaded; compute nodes often have no network: {download} here first{licence}"
 
 
 def layers(plan: Plan) -> Iterator[Finding]:

@@ -26,7 +26,7 @@ from workflow_scripts.tasks.experiment import (
     Trained,
     backbone_problems,
     given_dictionary,
-    grid_points,
+    grid_points_of,
     grid_value_problems,
     head_settings,
     needs_lexicon,
@@ -181,8 +181,7 @@ def results(plan: FinetunedPlan) -> set[str]:
     parts = [*paths.labelled_parts(plan.config, plan.corpus), *all_translated_parts(plan), *selecting_parts(plan)]
     files |= {paths.labelled_file(plan.config, plan.corpus, part, ".json") for part in parts}
     files |= {f"{folder}/lexicon.json" for folder in lexicons(plan)}
-    if plan.settings.grid:
-        files |= {f"{plan.folder}/{arm}/choice.json" for arm in plan.arms}
+    files |= {f"{plan.folder}/{arm}/choice.json" for arm in plan.arms if grid_points_of(plan, arm)}
     for arm, seed in itertools.product(plan.arms, plan.seeds):
         run = paths.run_folder(plan.name, arm, seed)
         files |= {f"{run}/predictions", *(f"{run}/{phase.name}/curve.tsv" for phase in plan.phases_of(arm))}
@@ -192,8 +191,9 @@ def results(plan: FinetunedPlan) -> set[str]:
 
 def phases(plan: FinetunedPlan, arms: list[str]) -> Iterator[Trained]:
     """Every phase of some of its arms that is trained."""
-    experiment, seeds, points = plan.settings, len(plan.seeds), grid_points(plan.settings)
+    experiment, seeds = plan.settings, len(plan.seeds)
     for arm, phase in plan.phases_of_arms(arms):
+        points = grid_points_of(plan, arm)
         backbone = plan.backbone_of(arm)
         if phase.bridge:
             training = phase_training(experiment, phase)

@@ -114,6 +114,11 @@ def grid_points(experiment: Any) -> list[dict[str, Any]]:
     return [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())] if grid else []
 
 
+def grid_points_of(plan: Plan, arm: str) -> list[dict[str, Any]]:
+    """The points of the grid that an arm chooses from: none of an arm that trains nothing."""
+    return [] if plan.phases_of(arm)[-1].untrained else grid_points(plan.settings)
+
+
 def phase_training(experiment: Experiment, phase: Phase, point: dict[str, Any] | None = None) -> Training:
     """The training settings of one phase: the experiment's, those of a point of its grid over them, the phase's over both.
 

@@ -29,7 +29,7 @@ from workflow_scripts.tasks.experiment import (
     BACKBONE,
     Trained,
     backbone_problems,
-    grid_points,
+    grid_points_of,
     needs_lexicon,
     of_training,
     phase_training,
@@ -215,7 +215,7 @@ def written_results(plan: Plan, tests: list[str]) -> set[str]:
     own = plan.folder
     files = {f"{used.folder}/backbone.json" for used in plan.backbones}
     files |= {file for test in tests for file in (f"{own}/{TRIVIAL}/{test}.scores.json", f"{own}/significance/{test}.json")}
-    files |= {f"{own}/{arm}/choice.json" for arm in plan.arms} if plan.settings.grid else set()
+    files |= {f"{own}/{arm}/choice.json" for arm in plan.arms if grid_points_of(plan, arm)}
     files |= {f"{own}/speed.json"} if plan.settings.speed else set()
     for arm, seed in itertools.product(plan.arms, plan.seeds):
         run = paths.run_folder(plan.name, arm, seed)
@@ -227,9 +227,10 @@ def written_results(plan: Plan, tests: list[str]) -> set[str]:
 
 def phases(plan: Plan, arms: list[str]) -> Iterator[Trained]:
     """Every phase of these arms that is trained, also at the points of a grid."""
-    seeds, points = len(plan.seeds), grid_points(plan.settings)
-    for arm, point in itertools.product(arms, points or [{}]):
-        for phase in plan.phases_of(arm):
+    seeds = len(plan.seeds)
+    for arm in arms:
+        points = grid_points_of(plan, arm)
+        for point, phase in itertools.product(points or [{}], plan.phases_of(arm)):
             yield of_training(
                 "pretext" if phase.bridge else "finetune",
                 f"{plan.where}.training",
