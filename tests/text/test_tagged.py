@@ -150,6 +150,33 @@ def test_training_text_has_no_sentence_of_a_test_set(tmp_path):
     assert read_json(tmp_path / "x.json")["removed"]["equals dev or test"] > 0
 
 
+@pytest.mark.parametrize(
+    ("name", "document", "word"),
+    [
+        ("{}.conllu", "# newdoc id = n{}\n# x = y\n", "{}\t{}\t_\tNOUN\n"),
+        ("{}.conllu", "# newdoc\n", "{}\t{}\t_\tNOUN\n"),
+        ("{}.txt", "-DOCSTART-\tO\n\n", "{1}\tNOUN\n"),
+    ],
+)
+def test_the_same_documents_are_held_out_in_every_language(tmp_path, name, document, word):
+    """Whose sentences have other numbers of words."""
+    for code, length in (("en", 2), ("de", 3)):
+        sentences = ("".join(word.format(at, code + "x" * n) for at in range(1, length + 1)) + "\n" for n in range(300))
+        text = "".join((document.format(n // 3) if n % 3 == 0 else "") + sentence for n, sentence in enumerate(sentences))
+        (tmp_path / name.format(code)).write_text(text)
+    files = {code: str(tmp_path / name.format(code)) for code in ("en", "de")}
+    tests = {"de": LabelledSource(files["de"], language="de", held_out=0.4), "en": LabelledSource(held_out=0.4)}
+    divided = Labelled(
+        language="en", labels=["NOUN"], train=LabelledSource(files["en"]), dev=LabelledSource(held_out=0.1), test=tests, unit="word"
+    )
+    found = {}
+    for part in ("test/de", "test/en", "train"):
+        main(tmp_path / "x.tsv", tmp_path / "x", tmp_path / "x.json", part=part, settings=divided)
+        found[part] = [split_words(example.text)[0][2:] for example in read_table(tmp_path / "x.tsv")]
+    assert found["test/de"] == found["test/en"] and 60 < len(found["test/de"]) < 180
+    assert found["train"] and not {*found["train"]} & {*found["test/de"]}
+
+
 def test_given_words_have_no_marks_at_their_ends():
     found = given_words([join_words(["Mr.", "don't", "danh sách", "—", "$25%"]), "", "\u0e31\u0e07 ☺️ a/b"])
     assert found.strings() == ["Mr", "don't", "danh sách", "25", "\u0e31\u0e07", "a/b"] and found.before.tolist() == [0, 4, 4, 6]

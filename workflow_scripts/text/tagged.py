@@ -36,7 +36,7 @@ from workflow_scripts.text.files import json_rows, kind_of, read_lines, what_els
 from workflow_scripts.text.label_names import nearest, renamed
 from workflow_scripts.text.parallel import block_of
 from workflow_scripts.text.tag_columns import CONLLU, DOCUMENT_START, Layout, better_columns, feature_of, layout_of, no_words
-from workflow_scripts.text.treebanks import Multiword, Row, read_treebank
+from workflow_scripts.text.treebanks import Multiword, Row, document_of, read_treebank
 from workflow_scripts.text.words import Words, located
 
 INNER_BLANK = "\u00a0"
@@ -225,7 +225,7 @@ def _rows(
 
 
 def _column_rows(path: Path, layout: Layout, known: set[str]) -> Rows:
-    wanted, document = max(layout.word, layout.tag), ""
+    wanted, document, begun = max(layout.word, layout.tag), "", itertools.count(1)
     rows: list[Row] = []
     for number, line in enumerate(read_lines(path), 1):
         if number == layout.header:
@@ -235,11 +235,11 @@ def _column_rows(path: Path, layout: Layout, known: set[str]) -> Rows:
             if rows:
                 yield document, rows
             rows = []
-            document = f"document of line {number}" if line.strip() else document
+            document = f"document {next(begun)}" if line.strip() else document
             continue
         if line.startswith("#") and not rows and _is_comment(line, cells, layout.tag, known):
             if line.startswith("# newdoc"):
-                document = f"{line} (line {number})"
+                document = document_of(line, next(begun))
             continue
         if len(cells) < wanted:
             raise InputError(

@@ -64,7 +64,8 @@ def read_treebank(
     places = {**_COLUMNS, **columns}
     wanted = max(places[name] for name in ("number", "word", "tag", *(["head"] if multiword == "fused" else [])))
     at = places["number"] - 1
-    document, words, ranges = "", dict[int, Word](), dict[int, tuple[int, int, str]]()
+    document, begun = "", itertools.count(1)
+    words, ranges = dict[int, Word](), dict[int, tuple[int, int, str]]()
     for number, line in enumerate(itertools.chain(read_lines(path), [""]), 1):
         cells = cells_in(line)
         if not line.strip():
@@ -72,7 +73,7 @@ def read_treebank(
                 yield from _sentence(path, document, words, ranges, code, changed)
             words, ranges = {}, {}
         elif line.startswith("# newdoc"):
-            document = f"{line} (line {number})"
+            document = document_of(line, next(begun))
         elif line.startswith("#") or number == header or _EMPTY_NODE.fullmatch("".join(cells[at : at + 1])):
             continue
         elif len(cells) < wanted:
@@ -99,6 +100,15 @@ def read_treebank(
                 f"{path}, line {number}: the word's number is expected in column {at + 1}, not {cells[at][:60]!r}; "
                 f"correct or delete the line{unnumbered}"
             )
+
+
+def document_of(line: str, number: int) -> str:
+    """The name of the document that a line begins: its id, or that it is the `number`-th of its file.
+
+    Both are the same in the other languages of a text, so that these hold out the same documents.
+    """
+    _, named, name = line.partition("=")
+    return name.strip() if named else f"document {number}"
 
 
 def _sentence(
