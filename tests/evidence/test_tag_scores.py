@@ -63,5 +63,8 @@ def test_parts_of_speech_that_end_alike_are_kept_apart():
     assert spans(["CCONJ", "NOUN", "SCONJ"]) == {("CCONJ", 0, 0), ("NOUN", 1, 1), ("SCONJ", 2, 2)}
     sums = count([["NOUN", "SCONJ", "VERB"]], [["NOUN", "CCONJ", "VERB"]]).sum(axis=0)
     assert sums.tolist() == [2, 3, 2, 3, 3]
+    # a hyphen makes no prefix, and O alone is outside
+    assert spans(["N-sg", "V-sg", "ORD", "NNMS1-----A----"]) == {("N-sg", 0, 0), ("V-sg", 1, 1), ("ORD", 2, 2), ("NNMS1-----A----", 3, 3)}
+    assert count([["N-sg", "V-sg"]], [["V-sg", "N-sg"]]).tolist() == [[0, 2, 0, 2, 2]]
     # what begins with S is a span of one word
     assert len(spans(["SYM", "SYM", "X", "X"])) == 3

@@ -8,7 +8,17 @@ import pytest
 from tiny_decoders import small_decoder
 from tiny_models import manual_pairs, small_model, small_t5
 
-from workflow_scripts.models.templates import Frame, Templates, first_line, line_breaks, plain, prompt_of, read_templates, write_templates
+from workflow_scripts.models.templates import (
+    Frame,
+    Templates,
+    first_line,
+    line_breaks,
+    plain,
+    prompt_of,
+    read_templates,
+    word_blank,
+    write_templates,
+)
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError
 
@@ -75,6 +85,14 @@ def test_examples_stand_before_the_source(codec):
     # sentences that are restored have none
     restored = codec.tokenizer.decode(codec.frame(("de", "de"), "restore").prompt([]), skip_special_tokens=True)
     assert restored == "Mixed German:\nGerman:"
+
+
+@pytest.mark.parametrize("template", ["Translate:\n{source}\nAnswer:", "{source} =", "Text: {source}\nAnswer:"])
+def test_the_source_stands_behind_a_blank_only_where_the_template_has_one(codec, template):
+    codec.templates = Templates(task=template, examples=[("Ja.", "Yes.")])
+    text = codec.tokenizer.decode(codec.asked(codec.pieces(codec.behind_blank(["Gut."]), 100), ("de", "en"))[0], skip_special_tokens=True)
+    assert text == f"{template.format(source='Ja.')} Yes.\n\n{template.format(source='Gut.')}"
+    assert codec.behind_blank(["Gut."], kind="restore") == [f"{word_blank(codec.tokenizer)}Gut."]
 
 
 def test_a_chat_has_the_models_own_turns_and_their_end(codec):

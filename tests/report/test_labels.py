@@ -146,6 +146,8 @@ def test_the_page_says_which_examples_were_cut(tmp_path):
     text = unescape(made(tmp_path, configuration()))
     assert "1 example of de has an end that was not read (plain, csr). 1,200 examples of de have an end that was not read (random)." in text
     assert "1,199 answers of de lie between two windows (random)." in text
+    put(path, read_json(path) | {"cut_examples": 0, "cut_texts": 2})  # as retrieval has them
+    assert "2 texts of de have an end that was not read (random)." in unescape(made(tmp_path, configuration()))
 
 
 def test_the_page_says_nothing_of_phases_and_of_other_arms_that_there_are_not(tmp_path):

@@ -57,6 +57,16 @@ def test_copies_of_sentences_are_found(models, text, tmp_path, score):
     assert found == [int(line.split("\t")[1]) for line in gold[0].read_text().splitlines()]
 
 
+def test_texts_that_are_longer_than_the_model_reads_are_counted(models, tmp_path):
+    lines = ["word " * 2000, "A short text.", "word " * 1999]
+    for side in ("source", "target"):
+        (tmp_path / side).write_text("".join(f"{line}\n" for line in lines[: 3 if side == "source" else 2]))
+    (tmp_path / "gold").write_text("0\t0\n1\t1\n2\t0\n")
+    given = [(tmp_path / name,) for name in ("source", "target", "gold")]
+    retrieval.search(models["bert"], *given, tmp_path, testsets=("x",), languages=("en-de",), settings=Retrieval(device="cpu", k=2))
+    assert read_json(tmp_path / "x.scores.json")["cut_texts"] == 3
+
+
 def test_sentences_may_stand_behind_a_prefix(models, text, tmp_path):
     sources, targets, gold = files(text, "all")
     for name, paths in (("sources", sources), ("targets", targets)):

@@ -118,6 +118,10 @@ def test_stories_in_one_language_and_across_two(tmp_path):
     removed.clear()
     assert read(path, removed, columns=columns, target_where={"lang": "de"}, **english) == [("The cat", "Eine Katze. Sie schläft.")]
     assert removed == {"no target with this document": 1}
+    removed.clear()
+    titles = {"text": "pages", "target": "title", "document": "story"}
+    assert read(path, removed, columns=titles, target_where={"lang": "de"}) == [("A cat. It sleeps. The end.", "Die Katze")]
+    assert removed == {"no target with this document": 1}
     with pytest.raises(InputError, match=r"x\.jsonl, line 4: document '1' has a target in line 2 already; see `target_where`"):
         read(written(path, path.read_text() + json.dumps(ROWS[1]) + "\n"), columns=columns, target_where={"lang": "de"}, **english)
 

@@ -101,7 +101,9 @@ def test_plain_peft_opens_the_adapter_on_the_untouched_model(setup, trained):
     scores = [scores_of(network, setup[1], lines) for network in (opened, plain(out / "model"), plain(setup[1]))]
     assert torch.allclose(scores[0], scores[1], atol=1e-4) and not torch.allclose(scores[0], scores[2], atol=1e-2)
     card = (out / "adapter/README.md").read_text(encoding="utf-8")
-    assert "license: unknown" in card and str(setup[1]) in card and "rank: 4" in card
+    assert "license: unknown" in card and f"# An adapter of {setup[1].parent.name}\n" in card and "rank: 4" in card
+    # the hub refuses a card whose base model is a folder
+    assert "base_model" not in card and str(setup[1].parent) not in card
     record = read_json(out / "adapter/crossgap.json")
     assert {"model.safetensors", "config.json"} <= record["base"]["trained_on"]["checksums"].keys() and record["training"]["updates"] == 6
 
@@ -285,6 +287,15 @@ def test_the_card_has_the_licence_of_the_base_model(tmp_path):
         (start / "README.md").write_text(readme, encoding="utf-8")
         (start / "config.json").write_text(json.dumps(config), encoding="utf-8")
         assert licence_of(start) == licence
+
+
+def test_the_card_names_a_base_model_of_the_hub(tmp_path):
+    start = small_decoder(tmp_path, "qwen3")
+    network = load_network(start, "text", dropout=0.0, attention_dropout=0.0, seed=1)
+    (start.parent / "backbone.json").write_text(json.dumps({"kind": "hub", "model": "google/gemma-3-270m", "revision": "c0ffee"}))
+    save_adapter(adapt(network, LORA, 1), start, tmp_path / "adapter", {"languages": ["de", "en"]})
+    card = (tmp_path / "adapter/README.md").read_text(encoding="utf-8")
+    assert card.startswith('---\nbase_model: "google/gemma-3-270m"\nlibrary_name: peft\n') and "revision c0ffee" in card
 
 
 def test_a_point_of_a_grid_that_diverged_is_kept(setup, tmp_path):

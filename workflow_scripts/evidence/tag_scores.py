@@ -5,11 +5,13 @@ not follow a tag of its type begins a new span. A span is right if its type, beg
 score with seqeval, even part-of-speech tags: there a span is a run of words with the same tag. XTREME reports its F1; XGLUE's
 script reports its precision (its paper says accuracy). Of a tag such as NOUN today's seqeval takes the first letter for a prefix
 and the rest for the type, so that CCONJ and SCONJ are one type. Before its version 1.0 the type was the whole tag, as it is here.
-SCONJ and SYM begin with the S of a span of one word, so that two of them are never one span.
+SCONJ and SYM begin with the S of a span of one word, so that two of them are never one span. Tags with a hyphen, such as N-sg, and
+tags that begin with O are whole tags as well.
 
 Scores are computed from sums of counts per sentence, so that tests of significance can resample sentences.
 """
 
+import re
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -44,7 +46,15 @@ def spans(tags: Tags) -> set[tuple[str, int, int]]:
     with warnings.catch_warnings():
         # seqeval warns of tags without B- or I-, but reads them in the way that XTREME and XGLUE intend
         warnings.filterwarnings("ignore", message=".* seems not to be NE tag")
-        return set(get_entities([tag if tag == "O" or "-" in tag else f"{tag[0]}-{tag}" for tag in tags]))
+        return set(get_entities([tag if tag == "O" or _PREFIXED.match(tag) else f"{_prefix(tag)}-{tag}" for tag in tags]))
+
+
+_PREFIXED = re.compile("[BIESLU]-.")
+
+
+def _prefix(tag: str) -> str:
+    """What seqeval takes for the prefix of a tag of one word; by an O or a full stop there would be no span."""
+    return "_" if tag[0] in "O." else tag[0]
 
 
 def accuracy(sums: np.ndarray) -> float:

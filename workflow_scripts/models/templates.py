@@ -6,7 +6,7 @@ A decoder has no encoder and no tags of languages. It reads a prompt and goes on
 
 The text before and behind the source, and the answer, are cut into pieces apart, and their ids are joined. So no piece spans two of them,
 and a model is asked with the very ids that it was trained with. A blank belongs to the word behind it: the template's own blank before
-`{source}` goes to the source, and the one before the answer to the answer.
+`{source}`, where it has one, goes to the source, and the one before the answer to the answer.
 
 T5 and its kin have no tags of languages either. What they are to do may stand before the source, as a prefix.
 
@@ -198,6 +198,11 @@ def prompt_of(row: tuple[Sequence[int], Sequence[int]]) -> Sequence[int]:
 def prefix_of(templates: Templates, tokenizer: Any, languages: tuple[str, str], kind: str) -> list[int]:
     """The ids that stand before a source which a model of T5's kin reads; none where there is no prefix for this `kind`."""
     return _ids(tokenizer, (templates.prefix if kind == "task" else templates.restore_prefix).format(**_names_of(languages)))
+
+
+def blank_before_source(templates: Templates, kind: str) -> bool:
+    """Whether the template of a `kind` (`task`, `restore`) has a blank before `{source}`."""
+    return " {source}" in (getattr(templates, kind) or USUAL)
 
 
 def _names_of(languages: Sequence[str]) -> dict[str, str]:

@@ -24,6 +24,7 @@ from workflow_scripts.models.templates import (
     Frame,
     Templates,
     begin,
+    blank_before_source,
     first_line,
     frame_of,
     line_breaks,
@@ -109,15 +110,15 @@ class Codec:
         """
         return [self.within(ids, max_length) for ids in self._whole(lines, masks)]
 
-    def behind_blank(self, lines: list[str], answers: bool = False) -> list[str]:
-        """The lines as a decoder has them in a prompt, or as `answers` behind it: with a blank before them, as the template has one there.
+    def behind_blank(self, lines: list[str], answers: bool = False, kind: str = "task") -> list[str]:
+        """The lines as a decoder has them in a prompt, with a blank before them if the template of this `kind` has one there; or as
+        `answers` behind it, with a blank.
 
         In a chat an answer begins its turn, without a blank; and some tokenizers put one before all text by themselves.
         """
-        blank = word_blank(self.tokenizer) if self.form.causal and not (answers and self.templates.chat) else ""
-        if not blank:
-            return lines
-        return [f"{blank}{line}" if line else line for line in lines]
+        stands_there = not self.templates.chat if answers else blank_before_source(self.templates, kind)
+        blank = word_blank(self.tokenizer) if self.form.causal and stands_there else ""
+        return [f"{blank}{line}" if line else line for line in lines] if blank else lines
 
     def frame(self, languages: tuple[str, str], kind: str = "task") -> Frame:
         """What stands around the source where a decoder is asked: to do the task, or to restore (`kind`)."""

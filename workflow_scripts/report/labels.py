@@ -129,9 +129,12 @@ def cut_examples(study: Study) -> list[str]:
     sentences: dict[str, list[str]] = {}
     for testset, arm in itertools.product(study.testsets, study.arms):
         measured = read_scores(study, arm, testset)
-        if number := measured.get("cut_examples"):
-            ends = f"{number:,} example{'s' if number > 1 else ''} of {testset} {'have' if number > 1 else 'has'} an end that was not read"
-            sentences.setdefault(ends, []).append(arm)
+        for what in ("example", "text"):
+            if number := measured.get(f"cut_{what}s"):
+                ends = (
+                    f"{number:,} {what}{'s' if number > 1 else ''} of {testset} {'have' if number > 1 else 'has'} an end that was not read"
+                )
+                sentences.setdefault(ends, []).append(arm)
         if number := measured.get("answers_lost"):
             between = f"{number:,} answer{'s' if number > 1 else ''} of {testset} {'lie' if number > 1 else 'lies'} between two windows"
             sentences.setdefault(between, []).append(arm)

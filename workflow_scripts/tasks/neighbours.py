@@ -12,7 +12,7 @@ import torch
 
 from workflow_scripts.evidence import nearest
 from workflow_scripts.evidence.average import interval
-from workflow_scripts.evidence.states import Half, Pooling, Side, encoded, pooled
+from workflow_scripts.evidence.states import Half, Pooling, Side, pooled
 from workflow_scripts.number_types import Positive
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.aligned import read_gold
@@ -66,6 +66,8 @@ class Sides:
     gold: list[tuple[int, int]]
     vector_of: Sequence[np.ndarray] = ()
     """Of both sides, the number of each line's vector, where lines of the same text share one; by default each has its own."""
+    cut: int = 0
+    """How many lines of both sides have an end that the model did not read."""
 
     def __post_init__(self) -> None:
         self.vector_of = self.vector_of or (np.arange(len(self.source[0])), np.arange(len(self.target[0])))
@@ -100,6 +102,7 @@ def embedded(
     """
     sides: list[list[torch.Tensor]] = []
     vector_of: tuple[np.ndarray, ...] = ()
+    cut = 0
     for path, code, other in zip(files, codes, reversed(codes), strict=True):
         half.codec.fallback = other
         lines = list(read_lines(path))
@@ -107,9 +110,11 @@ def embedded(
             numbers: dict[str, int] = {}
             vector_of = (*vector_of, np.array([numbers.setdefault(line, len(numbers)) for line in lines]))
             lines = list(numbers)
-        rows = encoded(half, [f"{settings.prefix}{line}" for line in lines], code)
+        whole = half.codec.pieces([f"{settings.prefix}{line}" for line in lines])
+        cut += sum(half.codec.is_too_long(ids, half.longest) for ids in whole)
+        rows = half.codec.framed([half.codec.within(ids, half.longest) for ids in whole], code)
         sides.append(list(pooled(half, rows, [settings.pooling], settings.batch_tokens, layers)[0].cpu()))
-    return Sides(sides[0], sides[1], read_gold(gold), vector_of)
+    return Sides(sides[0], sides[1], read_gold(gold), vector_of, cut)
 
 
 def _only_line(vector_of: np.ndarray) -> np.ndarray:

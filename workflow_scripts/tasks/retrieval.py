@@ -259,6 +259,7 @@ def search(
             "layers": dict(sorted(by_layer.items(), key=lambda item: int(item[0]))),
             "layer": layers[0],
             "width": test.source[0].shape[1],
+            "cut_texts": test.cut,
             "family": half.codec.family,
             "model": str(model),
             "device": str(device),

@@ -141,9 +141,12 @@ def _read_rows(path: Path, source: LabelledSource, removed: Counter[str]) -> Ite
                 )
             targets[document] = number, _joined(cells["target"])
     for number, cells, document in read:
-        if not is_asked_for(cells, source.where):
-            continue
-        if document in targets:
+        has_target = is_asked_for(cells, source.target_where)
+        # without `where` all other lines are texts
+        if not (is_asked_for(cells, source.where) if source.where else not has_target):
+            if not has_target:
+                removed[NOT_ASKED_FOR] += 1
+        elif document in targets:
             yield Targeted(_joined(cells["text"]), targets[document][1], document, number)
         else:
             removed["no target with this document"] += 1

@@ -319,7 +319,13 @@ def base_of(start: Path) -> dict[str, Any]:
 
 
 def card(adapted: Adapted, base: Mapping[str, Any], record: Mapping[str, Any], templates: Templates | None = None) -> str:
-    """The model card; `templates` are those by which the model is asked."""
+    """The model card; `templates` are those by which the model is asked.
+
+    The hub takes no card whose `base_model` is none of its ids, so a model that lies in a folder is only called by the folder's name.
+    """
+    published = _is_on_the_hub(base["model"])
+    base = base if published else {**base, "model": _name_of(Path(base["model"]))}
+    base_model = f"base_model: {json.dumps(base['model'])}\n" if published else ""
     opened = _opened(adapted, base, record)
     settings = "\n".join(f"- {key}: {json.dumps(value)}" for key, value in adapted.settings.items())
     number = len(record.get("phases", ()))
@@ -332,8 +338,7 @@ def card(adapted: Adapted, base: Mapping[str, Any], record: Mapping[str, Any], t
     licence = "\n".join(f"{key}: {json.dumps(value)}" for key, value in own.items()) or "license: unknown"
     terms = "The licence is that of the base model" if own else "The licence is unknown: that of the base model decides it"
     return f"""---
-base_model: {json.dumps(base["model"])}
-library_name: peft
+{base_model}library_name: peft
 {licence}
 language:{languages or " []"}
 ---
@@ -352,6 +357,23 @@ Settings of the adapter:
 {asked}
 Settings of the training: `{FILE}`. {terms}, and the licence of the training text may say more.
 """
+
+
+def _is_on_the_hub(model: str) -> bool:
+    """Whether a model is called by an id of the hub, and is no folder here."""
+    from huggingface_hub.errors import HFValidationError
+    from huggingface_hub.utils import validate_repo_id
+
+    try:
+        validate_repo_id(model)
+    except HFValidationError:
+        return False
+    return not Path(model).exists()
+
+
+def _name_of(folder: Path) -> str:
+    """What a folder with a model is called; those that a run makes are all `model`, in a folder with a name."""
+    return folder.parent.name if folder.name == "model" else folder.name
 
 
 def _opened(adapted: Adapted, base: Mapping[str, Any], record: Mapping[str, Any]) -> str:

@@ -147,7 +147,7 @@ class NoisedRounds(Rounds):
     def read(self, name: str, code: str) -> Rows:
         """Rows of one file of one language."""
         path = self.folder / f"{name}.{code}.tsv.zst"
-        of_code = partial(read_side, self.codec, code=code, room=self.room)
+        of_code = partial(read_side, self.codec, code=code, room=self.room, kind="restore")
         noised = of_code(_side(path, 0), masks=bool(self.masks) and not self.pieces, pieces=self.pieces)
         found = kept(code, {code: of_code(_side(path, 1), labels=True)}, self.room, path)
         stays = found.mask

@@ -53,16 +53,17 @@ def read_side(
     ends: bool = False,
     masks: bool = False,
     pieces: bool = False,
+    kind: str = "task",
 ) -> Side:
     """Lines as rows that the encoder reads or, as `labels`, the decoder is to write.
 
     With `ends` a row that is cut keeps its end, which a model that guesses masked pieces reads and never learns. With `masks`, `<mask>` is
-    no text; with `pieces`, lines are pieces separated by blanks.
+    no text; with `pieces`, lines are pieces separated by blanks. A decoder reads them by the template of this `kind`, `task` or `restore`.
     """
     too_long: list[bool] = []
 
     def rows(portion: list[str]) -> list[list[int]]:
-        whole = codec.piece_ids(portion) if pieces else codec.pieces(codec.behind_blank(portion, labels), masks=masks)
+        whole = codec.piece_ids(portion) if pieces else codec.pieces(codec.behind_blank(portion, labels, kind), masks=masks)
         too_long.extend(codec.is_too_long(ids, room.max_length) for ids in whole)
         if ends:
             return codec.framed([codec.within(ids, room.max_length) for ids in whole], code)
