@@ -371,7 +371,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 def read_rows(path: Path) -> list[dict[str, str]]:
     """The rows of a table with tabs, whose first line names the columns."""
-    with open(path, encoding="utf-8", newline="") as file:
+    with open(path, encoding="utf-8-sig", newline="") as file:  # spreadsheets write a byte order mark
         return list(csv.DictReader(file, delimiter="\t"))
 
 

@@ -1,6 +1,7 @@
 """METEOR: alignments, the score by hand, languages, and significance."""
 
 import itertools
+import os
 import random
 
 import pytest
@@ -101,6 +102,15 @@ def test_what_is_counted_stands_in_the_name():
 def test_a_jar_that_is_not_there_is_named(tmp_path):
     with pytest.raises(InputError, match=r"scores\.meteor_jar: .*meteor-1.5.jar is not there; give the path"):
         MeteorJar("en", str(tmp_path / "meteor-1.5.jar"))
+
+
+def test_a_program_that_warns_at_length_still_answers(tmp_path, monkeypatch):
+    (tmp_path / "meteor.jar").touch()
+    java = tmp_path / "java"
+    java.write_text("#!/bin/sh\nhead -c 300000 /dev/zero | tr '\\0' x >&2\nwhile read -r line; do echo 1 2; done\n")
+    java.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert MeteorJar("en", str(tmp_path / "meteor.jar")).counts("a", "b") == [1, 2]
 
 
 def test_a_program_that_is_not_meteor_is_named_in_the_scores(tmp_path):

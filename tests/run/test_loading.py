@@ -215,6 +215,8 @@ def test_published_numbers_may_stand_in_a_table(tmp_path):
     table.write_text("experiment\tarm\tmetric\tvalue\tsource\ttestset\nhelp-de-en\tcsr\tBLEU\t12.5\tTable II\t\nother\tcsr\tBLEU\t1\t\t\n")
     (number,) = config.load(changed("experiments/help-de-en/published", str(table))).experiments["help-de-en"].published
     assert (number.arm, number.value, number.testset, number.source) == ("csr", 12.5, None, "Table II")
+    table.write_text("\ufeff" + table.read_text(), encoding="utf-8")  # as spreadsheets save it
+    assert config.load(changed("experiments/help-de-en/published", str(table))).experiments["help-de-en"].published == [number]
 
 
 @pytest.mark.parametrize("content, message", [(None, "cannot be read"), ("arm\tvalue\n", "no column `experiment`, or no rows")])

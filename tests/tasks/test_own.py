@@ -88,3 +88,5 @@ def test_a_task_has_a_score():
     functions = {"loss": lambda outputs: 0, "answer": lambda outputs: [], "counts": lambda truth: [], "trivial": lambda truth: []}
     with pytest.raises(InputError, match=r"task 'unscored': `scores` is empty; name a score"):
         own.task("unscored", **said, **functions, scores={})
+    with pytest.raises(InputError, match=r"task 'lost': the first of `scores` is loss, which means another dev result .*; rename it"):
+        own.task("lost", **said, **functions, scores={"loss": lambda sums: sums[0]})

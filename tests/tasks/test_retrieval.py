@@ -4,12 +4,15 @@ from pathlib import Path
 
 import pytest
 from configurations import with_recipes, with_value
+from tiny_decoders import small_decoder
 from tiny_models import manual_pairs
+from transformers import AutoTokenizer
 
+from workflow_scripts.evidence import states
 from workflow_scripts.evidence.average import AVERAGE, Significance
 from workflow_scripts.run.config import load
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.tasks import retrieval
+from workflow_scripts.tasks import neighbours, retrieval
 from workflow_scripts.tasks.neighbours import Retrieval
 from workflow_scripts.tasks.plan import Plans
 from workflow_scripts.text.aligned import AlignedSource, main
@@ -65,6 +68,30 @@ def test_texts_that_are_longer_than_the_model_reads_are_counted(models, tmp_path
     given = [(tmp_path / name,) for name in ("source", "target", "gold")]
     retrieval.search(models["bert"], *given, tmp_path, testsets=("x",), languages=("en-de",), settings=Retrieval(device="cpu", k=2))
     assert read_json(tmp_path / "x.scores.json")["cut_texts"] == 3
+
+
+def test_the_last_piece_is_the_one_that_the_decoders_own_tokenizer_puts_there(text, tmp_path, monkeypatch):
+    from tokenizers.processors import TemplateProcessing
+
+    model = small_decoder(tmp_path, "qwen2")
+    tokenizer = AutoTokenizer.from_pretrained(model)
+    end = tokenizer.eos_token
+    ended = TemplateProcessing(single=f"$A {end}", pair=f"$A $B {end}", special_tokens=[(end, tokenizer.eos_token_id)])
+    read: list[int] = []
+
+    def pooled(half, rows, *given):
+        read[:] = [row[-1] for row in rows]
+        return states.pooled(half, rows, *given)
+
+    monkeypatch.setattr(neighbours, "pooled", pooled)
+    for own in (False, True):
+        if own:
+            tokenizer.backend_tokenizer.post_processor = ended
+            tokenizer.save_pretrained(model)
+        for pooling in ("last", "mean"):
+            settings = Retrieval(pooling=pooling, device="cpu")
+            retrieval.search(model, *files(text, "all"), tmp_path, testsets=("all",), languages=("en-de",), settings=settings)
+            assert (set(read) == {tokenizer.eos_token_id}) == (own and pooling == "last")
 
 
 def test_sentences_may_stand_behind_a_prefix(models, text, tmp_path):

@@ -21,6 +21,7 @@ import contextlib
 import importlib.metadata
 import shutil
 import subprocess
+import tempfile
 from collections import Counter
 from collections.abc import Sequence
 from functools import cache
@@ -169,8 +170,10 @@ class MeteorJar(_Meteor):
         if not (java := shutil.which("java")):
             raise InputError("scores.meteor_jar: there is no program java; install Java, or leave the jar out")
         command = [java, "-Xmx2G", "-jar", jar, "-", "-", "-stdio", "-l", code, "-norm"]
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8")
-        self._input, self._output, self._errors = self._process.stdin, self._process.stdout, self._process.stderr
+        # a pipe that nobody reads would fill up
+        self._errors = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._errors, encoding="utf-8")
+        self._input, self._output = self._process.stdin, self._process.stdout
         self._values: dict[tuple[float, ...], float] = {}
 
     def __del__(self) -> None:
@@ -206,7 +209,10 @@ class MeteorJar(_Meteor):
     def _answer(self) -> str:
         if self._output and (answer := self._output.readline()):
             return answer
-        said = " ".join(self._errors.read().split()) if self._errors else ""
+        self._process.kill()
+        self._process.wait()
+        self._errors.seek(0)
+        said = " ".join(self._errors.read().split())
         raise InputError(
             f"METEOR's program stopped; for language {self.code} it needs its file of paraphrases beside the jar: {said[:300]}"
         )

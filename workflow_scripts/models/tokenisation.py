@@ -194,6 +194,12 @@ class Codec:
             return len(begin(self.tokenizer)), 0
         return (at := self.row.index("text")), len(self.row) - at - 1
 
+    @functools.cached_property
+    def own_end(self) -> list[int]:
+        """What a decoder's own tokenizer puts behind a text: with models that make vectors often the piece that they are read at."""
+        whole, text = (self.tokenizer("a", add_special_tokens=special)["input_ids"] for special in (True, False))
+        return whole[whole.index(text[-1]) + 1 :] if self.form.causal else []
+
     @property
     def _break(self) -> int:
         """Id of what ends a sentence: `</s>`, or BERT's [SEP]."""

@@ -112,7 +112,8 @@ def embedded(
             lines = list(numbers)
         whole = half.codec.pieces([f"{settings.prefix}{line}" for line in lines])
         cut += sum(half.codec.is_too_long(ids, half.longest) for ids in whole)
-        rows = half.codec.framed([half.codec.within(ids, half.longest) for ids in whole], code)
+        end = half.codec.own_end if settings.pooling == "last" else []
+        rows = [[*row, *end] for row in half.codec.framed([half.codec.within(ids, half.longest) for ids in whole], code)]
         sides.append(list(pooled(half, rows, [settings.pooling], settings.batch_tokens, layers)[0].cpu()))
     return Sides(sides[0], sides[1], read_gold(gold), vector_of, cut)
 

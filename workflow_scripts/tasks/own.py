@@ -126,6 +126,10 @@ def task(
         raise InputError(f"task {name!r}: names are letters, digits, - and _ only, and begin with a letter")
     if not scores:
         raise InputError(f"task {name!r}: `scores` is empty; name a score, and the function of the sums of the counts that makes it")
+    if (main := next(iter(scores))) in ("bleu", "loss", "rouge"):
+        raise InputError(
+            f"task {name!r}: the first of `scores` is {main}, which means another dev result in a choice from a grid; rename it"
+        )
     functions = {"loss": loss, "answer": answer, "counts": counts, "trivial": trivial}
     asked = {each: plugins.asked(f"task {name!r}: `{each}`", "it", function, PARAMETERS[each]) for each, function in functions.items()}
     head = _settings(name, settings)
