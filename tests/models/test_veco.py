@@ -344,5 +344,5 @@ def test_what_does_not_fit_is_refused(made, tmp_path):
     (path / "tokenizer.json").write_text(tokenizer.replace("<pad>", "<fill>"))
     tokenizer_config = json.loads((path / "tokenizer_config.json").read_text())
     (path / "tokenizer_config.json").write_text(json.dumps({**tokenizer_config, "pad_token": "<fill>"}))
-    with pytest.raises(InputError, match="VECO needs XLM-R's layout"):
+    with pytest.raises(InputError, match="VECO and conversion need those of XLM-R"):
         convert(path, tmp_path / "out", "encoder")

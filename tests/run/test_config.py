@@ -40,9 +40,9 @@ def test_recipes_are_valid(name):
 @pytest.mark.parametrize(
     ("names", "asked", "first"),
     [
-        (["real-llm"], ["rates-*", "short-*", "few-*", "shares-*", "verses-*", "flores-*"], ["finetune-llm"]),
-        (["sga-factors"], ["length-*", "rates", "encoder-*"], ["initialised-800"]),
-        (["sga-factors", "small-sga-factors"], ["length-*", "rates", "encoder-*"], ["initialised-800"]),
+        (["real-llm"], ["rates-*", "short-*", "few-*", "shares-*", "verses-*", "flores-*", "ntrex-*"], ["finetune-llm"]),
+        (["sga-factors"], ["length-*", "screen", "rates", "encoder-*"], ["initialised-800"]),
+        (["sga-factors", "small-sga-factors"], ["length-*", "screen", "rates", "encoder-*"], ["initialised-800"]),
     ],
 )
 def test_experiments_that_a_recipe_has_besides_those_it_runs_are_valid(names, asked, first):

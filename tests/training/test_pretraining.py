@@ -194,10 +194,10 @@ def test_a_published_encoder_keeps_its_head_where_another_backbone_goes_on_from_
 
 
 def test_objectives_belong_to_families():
-    assert [objective_for(None, registry.entry("family", name)) for name in ("mbart", "m2m100", "xlmr")] == [
-        "denoising",
-        "denoising",
-        "mlm",
-    ]
+    own = {"mbart": "denoising", "m2m100": "denoising", "xlmr": "mlm", "t5": "span-corruption", "mt5": "span-corruption"}
+    assert {name: objective_for(None, registry.entry("family", name)) for name in own} == own
+    assert objective_for("denoising", registry.entry("family", "mt5")) == "denoising"
+    with pytest.raises(InputError, match=r"span-corruption is not for mBART, which has no sentinels; set objective: denoising or transl"):
+        objective_for("span-corruption", registry.entry("family", "mbart"))
     with pytest.raises(InputError, match=r"there is no objective 'mml', did you mean 'mlm'\?"):
         objective_for("mml", registry.entry("family", "xlmr"))

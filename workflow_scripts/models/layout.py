@@ -27,9 +27,10 @@ def check_layout(folder: Path, tokenizer: Any, config: Any) -> None:
     """Raise `InputError` for a vocabulary that is not in XLM-R's layout of ids, or larger than the model's embeddings."""
     found = {token: tokenizer.convert_tokens_to_ids(token) for token in LAYOUT}
     if found != LAYOUT or tokenizer.mask_token_id is None:
+        wanted, has = (", ".join(f"{token} {number}" for token, number in ids.items()) for ids in (LAYOUT, found))
         raise InputError(
-            f"{folder}: its vocabulary has the ids {found} and {tokenizer.mask_token or 'no <mask>'}; VECO needs XLM-R's layout, "
-            f"{LAYOUT} and a <mask>; start from an XLM-R as it is published, or from a small one of family xlmr"
+            f"{folder}: its special pieces have the ids {has}, and its mask is {tokenizer.mask_token or 'missing'}; VECO and conversion need "
+            f"those of XLM-R, {wanted}, and a <mask>; start from an XLM-R as it is published, or from a small one of family xlmr"
         )
     if len(tokenizer) > config.vocab_size:
         raise InputError(

@@ -35,7 +35,7 @@ class Retrieval:
     sentences."""
     pooling: Pooling = "mean"
     """How the states of a sentence become one vector. `mean`: mean of all. `text`: mean without special tokens. `first`, `last`: the state
-    of that piece."""
+    of that piece, or of the one that a decoder's own tokenizer puts last."""
     score: Literal["cosine", "margin"] = "margin"
     """Score that ranks neighbours: cosine, or the ratio margin of Artetxe and Schwenk (2019). With gold pairs, the threshold is on this
     score too."""

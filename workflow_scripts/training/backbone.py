@@ -51,7 +51,7 @@ class Backbone:
 
     kind: Literal["small", "hub", "continued", "arm", "converted", "fairseq"] = "hub"
     """Origin of the model. `small`: made and pretrained in the run. `hub`: loaded. `continued`: another backbone, pretrained further.
-    `arm`: an arm's trained model. `converted`: another backbone (VECO or XLM-R) as an encoder, or as an encoder with a decoder.
+    `arm`: an arm's trained model. `converted`: another backbone (VECO, XLM-R, BERT or RoBERTa) as an encoder, or as an encoder with a decoder.
     `fairseq`: a checkpoint of fairseq (XLM-R, mBART, or VECO for generation)."""
     model: str | None = None
     """With `hub`: Hugging Face id or local folder of a model that writes text. Tasks with labels and retrieval also take encoders. With
@@ -66,8 +66,9 @@ class Backbone:
     family: Annotated[str, Named("family")] | None = None
     """With `small`: family of the model, `mbart` (default), the encoder `xlmr`, or another family that can be made in a run."""
     objective: Annotated[str, Named("objective")] | None = None
-    """With `small` and `continued`: pretraining objective; by default the family's own. `denoising` is mBART's; `mlm` is that of encoders.
-    `veco` is for encoders that also become a decoder. `translation` reads bitext."""
+    """With `small` and `continued`: pretraining objective; by default the family's own. `denoising` is mBART's, `span-corruption` is
+    T5's, `mlm` is that of encoders, and `next_piece` is that of decoders. `veco` is for encoders that also become a decoder. `translation`
+    reads bitext."""
     from_: Annotated[str | None, Field(alias="from")] = None
     """With `continued` and `converted`: name of the backbone to start from. With `arm`: the model, as `experiment/arm/seed1/pretext` (or
     `finetune`). The experiment need not be in `run.experiments`."""

@@ -111,6 +111,8 @@ class Objective(registry.Entry):
     """Whether it is for families with a decoder beside the encoder, or for those without; None where it is for neither."""
     causal: bool = False
     """Whether it is for families that are a decoder alone."""
+    sentinels: bool = False
+    """Whether it is for families with sentinels alone (T5's kin), whose own objective it then is."""
     reads: Literal["lines", "pairs", "both"] = "lines"
     """What it learns from. One that reads `lines` gets the sides of bitext among them."""
     keys: tuple[str, ...] = ()

@@ -214,19 +214,21 @@ def veco(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder
 
 
 def objective_for(name: str | None, family: Family) -> str:
-    """The name of the objective of a family: `name`, or by default the first that is for such a family.
+    """The name of the objective of a family: `name`, or by default the first that is for such a family, with sentinels where it has some.
 
     Raises `InputError` for one that does not exist, or is for other families.
     """
-    suited = [
-        each
+    marks_spans = bool(family.sentinel or family.sentinels)
+    suited = {
+        each: found
         for each, found in registry.entries("objective").items()
-        if (found.causal if family.causal else found.decoder == family.decoder)
-    ]
+        if (found.causal if family.causal else found.decoder == family.decoder) and found.sentinels <= marks_spans
+    }
     if name is None:
-        return suited[0]
-    if registry.entry("objective", name).name not in suited:
+        return next((each for each, found in suited.items() if found.sentinels), next(iter(suited)))
+    if (asked := registry.entry("objective", name)).name not in suited:
         has = "is a decoder alone" if family.causal else "has a decoder" if family.decoder else "has no decoder"
+        has = "has no sentinels" if asked.sentinels and family.decoder else has
         raise InputError(f"objective {name} is not for {family.label}, which {has}; set objective: {' or '.join(suited)}")
     return name
 

@@ -29,6 +29,7 @@ class SpanCorruption:
 @rows_objective(
     "span-corruption",
     decoder=True,
+    sentinels=True,
     label="span corruption",
     source="Raffel et al. 2020, section 3.1.4",
     settings=SpanCorruption,
