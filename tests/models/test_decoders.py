@@ -17,7 +17,7 @@ from workflow_scripts.evidence.representation import sentence_vectors
 from workflow_scripts.evidence.states import hidden_states, open_half, pooled
 from workflow_scripts.models.batches import collate
 from workflow_scripts.models.decoding import Decoding, translator
-from workflow_scripts.models.networks import TEXT_PART, load_network, makes_scores_of_states, save_model
+from workflow_scripts.models.networks import TEXT_PART, layers_of, load_network, makes_scores_of_states, matrices_in, save_model
 from workflow_scripts.models.recognition import family_of
 from workflow_scripts.models.search import generate
 from workflow_scripts.models.templates import Templates, read_templates
@@ -83,6 +83,13 @@ def test_a_decoder_works_from_its_rows_to_its_hypotheses(kind, text, tmp_path, c
     half, rows = open_half("model", model), codec.encode(lines[:3], "de")
     assert (half.depth, half.width) == (2, 32) and hidden_states(half, rows).shape == (3, 3, max(map(len, rows)), 32)
     assert sentence_vectors(network, codec.pad, rows).shape == (3, 3, 32)
+    if kind not in ("bloom", "gpt2"):  # whose queries, keys and values are one matrix
+        matrices, heads = (
+            matrices_in(network, layers_of(network, family_of(model))[0], family_of(model)),
+            network.config.num_attention_heads,
+        )
+        width = matrices["Q"].shape[0] * network.config.num_key_value_heads / heads  # of the keys of all groups of heads
+        assert matrices["K"].shape == matrices["V"].shape == (width, 32) and matrices["FC2"].shape[0] == 32
     alone = pooled(half, rows[:1], ["text", "last"], 64)
     assert torch.allclose(pooled(half, rows, ["text", "last"], 4096)[:, :, :1], alone, atol=1e-4)
 

@@ -13,7 +13,7 @@ from safetensors import safe_open
 from safetensors.torch import load_file
 from test_checkpoints import stopped_after
 from tiny_decoders import small_decoder
-from tiny_models import small_model
+from tiny_models import small_model, small_t5
 from transformers import AutoModelForSeq2SeqLM
 
 from workflow_scripts import plugins
@@ -208,9 +208,9 @@ def test_random_weights_are_refused(setup, tmp_path):
         finetune(*setup, tmp_path, settings(LORA), from_scratch=True)
 
 
-@pytest.mark.parametrize("family", ["mbart50", "nllb", "bert", "xlm-roberta"])
+@pytest.mark.parametrize("family", ["mbart50", "nllb", "mt5", "bert", "xlm-roberta"])
 def test_each_family_takes_an_adapter(family, tmp_path):
-    folder = small_model(tmp_path, family)
+    folder = small_t5(tmp_path, family) if family == "mt5" else small_model(tmp_path, family)
     network = load_network(folder, "text", dropout=0.0, attention_dropout=0.0, seed=1)
     names = set(network.state_dict())
     adapted = adapt(network, {"kind": "lora", "rank": 2}, 1)

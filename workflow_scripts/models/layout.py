@@ -29,8 +29,8 @@ def check_layout(folder: Path, tokenizer: Any, config: Any) -> None:
     if found != LAYOUT or tokenizer.mask_token_id is None:
         wanted, has = (", ".join(f"{token} {number}" for token, number in ids.items()) for ids in (LAYOUT, found))
         raise InputError(
-            f"{folder}: its special pieces have the ids {has}, and its mask is {tokenizer.mask_token or 'missing'}; VECO and conversion need "
-            f"those of XLM-R, {wanted}, and a <mask>; start from an XLM-R as it is published, or from a small one of family xlmr"
+            f"{folder}: its special pieces have the ids {has}, and its mask is {tokenizer.mask_token or 'missing'}; VECO and conversion "
+            f"need those of XLM-R, {wanted}, and a <mask>; start from an XLM-R as it is published, or from a small one of family xlmr"
         )
     if len(tokenizer) > config.vocab_size:
         raise InputError(

@@ -115,7 +115,8 @@ def _conversion_problems(backbone: BackbonePlan) -> Iterator[str]:
     if block.decoder == "copied" and block.encoder_layers and block.to != "encoder":
         yield f"{where}.encoder_layers: is for a decoder that is drawn at random; leave it out, or set decoder: random"
     if start and (family := start.family) and not family.convertible:
-        yield f"{where}.from: {start.name!r} is of family {family.name}; only an XLM-R, a RoBERTa, a BERT, or a VECO made of one, can be converted"
+        convertible = "an XLM-R, a RoBERTa, a BERT, or a VECO made of one"
+        yield f"{where}.from: {start.name!r} is of family {family.name}; only {convertible}, can be converted"
     small, layers = backbone.origin.small, block.decoder_layers
     if small and layers and layers > small.layers and block.decoder == "copied":
         yield f"{where}.decoder_layers: {layers} are more than the {small.layers} of the stack; take at most these, or decoder: random"

@@ -143,7 +143,8 @@ def _model_in(
     if not family.writes and not encoder_will_do:
         writers = titles(one for one in registry.entries("family").values() if one.writes)
         said = f"{folder}: is a model of type {family.model_type!r}; one that writes text is needed ({writers})"
-        raise InputError(f"{said}; an encoder writes in arms whose task has `generator: sga`, an XLM-R, a RoBERTa or a BERT also by `kind: converted`")
+        converted = "an XLM-R, a RoBERTa or a BERT also by `kind: converted`"
+        raise InputError(f"{said}; an encoder writes in arms whose task has `generator: sga`, {converted}")
     if family.causal and (keeps or not encoder_will_do) and (why := why_it_only_reads(folder)):
         raise InputError(f"{folder}: cannot write text: {why}; {TAKE_A_WRITER}")
     codec = codec_in(folder)

@@ -51,7 +51,7 @@ class Backbone:
 
     kind: Literal["small", "hub", "continued", "arm", "converted", "fairseq"] = "hub"
     """Origin of the model. `small`: made and pretrained in the run. `hub`: loaded. `continued`: another backbone, pretrained further.
-    `arm`: an arm's trained model. `converted`: another backbone (VECO, XLM-R, BERT or RoBERTa) as an encoder, or as an encoder with a decoder.
+    `arm`: an arm's trained model. `converted`: another backbone (VECO, XLM-R, BERT or RoBERTa) as an encoder, or with a decoder.
     `fairseq`: a checkpoint of fairseq (XLM-R, mBART, or VECO for generation)."""
     model: str | None = None
     """With `hub`: Hugging Face id or local folder of a model that writes text. Tasks with labels and retrieval also take encoders. With
