@@ -54,3 +54,35 @@ def test_a_backbone_that_translates_training_text_is_checked_as_any_other():
     of_writer = job(loaded, backbone="writer")
     assert backbone_inputs.backbone_languages(of_writer) == ["de", "en"] and backbone_inputs.encoder_will_do(of_writer) == ""
     assert "nowhere.txt" in dict(uses.missing_files(Plans(loaded))).values()
+
+
+def of_user() -> dict:
+    """An experiment that starts from the model of an arm which the run does not compare, and which reads a corpus of its own."""
+    raw = changed("arms/bookish", [{"data": "denoising", "text": "books", "updates": 1400}, {"data": "task", "updates": 2800}])
+    raw["corpora"] |= {name: {"like": "help", "train": {"files": {"de": f"{name}.de", "en": f"{name}.en"}}} for name in ("books", "own")}
+    raw["backbones"]["restored"] = {"kind": "arm", "from": "help-de-en/bookish/seed1/finetune"}
+    raw["experiments"]["user"] = {"like": "help-de-en", "corpus": "own", "backbone": "restored"}
+    raw["run"] |= {"experiments": ["user"], "arms": ["finetune"]}
+    return raw
+
+
+def test_no_arm_whose_model_is_a_backbone_learns_what_its_user_is_tested_on():
+    loaded = config.load(of_user())
+    left_out = text_inputs.others_held_out(job(loaded, corpus="books", a="de", b="en"), "a")
+    assert {f"results/corpora/own.de-en/{part}.{code}" for part in ("dev", "test/pages") for code in ("de", "en")} <= {*left_out}
+    assert "books.de" in [path for _, path in uses.missing_files(Plans(loaded))]
+
+
+@pytest.mark.parametrize("side", ["de", "en"])
+def test_no_text_that_is_learnt_together_has_a_side_of_the_test_set(side):
+    raw = changed("experiments/help-de-en/together_with", ["general"])
+    raw["corpora"]["general"] = {"like": "help", "train": {"files": {"de": "general.de", "en": "general.en"}}}
+    left_out = text_inputs.others_held_out(job(config.load(raw), corpus="general", a="de", b="en"), "a" if side == "de" else "b")
+    assert f"results/corpora/help.de-en/test/pages.{side}" in left_out
+
+
+def test_the_experiment_of_an_arm_that_translates_training_text_is_needed():
+    raw = classified("labelled/modules/translations", {"de": {"language": "de", "by": {"backbone": "writer"}}})
+    raw["backbones"]["writer"] = {"kind": "arm", "from": "help-en-de/finetune/seed1/finetune"}
+    raw["experiments"]["help-en-de"] = {"like": "help-de-en", "source": "en", "target": "de"}
+    assert [plan.name for plan in Plans(config.load(raw)).needed] == ["help-modules", "help-en-de"]

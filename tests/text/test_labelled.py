@@ -221,6 +221,32 @@ def test_the_same_pages_are_held_out_in_every_language(tmp_path):
     assert [line.removeprefix("de") for line in made["test/de"]] == [line.removeprefix("en") for line in made["test/en"]]
 
 
+@pytest.mark.parametrize("header", ["", "language\tlabel\ttext\n"])
+def test_the_same_blocks_are_held_out_of_one_file_of_all_languages(tmp_path, header):
+    """The lines of one language come behind those of the other, or in a file with a header."""
+    lines = {
+        code: [f"{code}\t{'yes' if i % 3 else 'no'}\t{code} sentence number {'x' * i} here\n" for i in range(1010)] for code in ("en", "de")
+    }
+    (tmp_path / "all.tsv").write_text("".join(line for code in lines for line in lines[code]))
+    (tmp_path / "de.tsv").write_text(header + "".join(lines["de"]))
+    columns = {"label": 2, "text": 3}
+    german = LabelledSource(str(tmp_path / "de.tsv"), columns, header=bool(header), language="de", held_out=0.2)
+    if not header:
+        german = LabelledSource(str(tmp_path / "all.tsv"), columns, where={"1": "de"}, language="de", held_out=0.2)
+    train = LabelledSource(str(tmp_path / "all.tsv"), columns, where={"1": "en"})
+    settings = Labelled(
+        language="en",
+        labels=["yes", "no"],
+        train=train,
+        dev=LabelledSource(held_out=0.1),
+        test={"de": german, "en": LabelledSource(held_out=0.2)},
+    )
+    made = parts(tmp_path, settings, "test/de", "test/en")
+    assert made["test/en"] and [line.removeprefix("de") for line in made["test/de"]] == [
+        line.removeprefix("en") for line in made["test/en"]
+    ]
+
+
 def test_the_pages_of_dev_text_in_other_languages_are_not_trained_on(tmp_path):
     settings = manual(tmp_path)
     columns = settings.train.columns

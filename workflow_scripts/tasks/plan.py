@@ -48,9 +48,9 @@ class Plans:
 
     @cached_property
     def needed(self) -> list[Plan]:
-        """The run's experiments, and those whose arms' models are backbones of theirs or of analyses; the latter only train what is
-        needed."""
-        waiting = [backbone for plan in self.of_run for backbone in plan.backbones] + self.analysed
+        """The run's experiments, and those whose arms' models are backbones of theirs or of analyses, or translate text; the latter only
+        train what is needed."""
+        waiting = [*(backbone for plan in self.of_run for backbone in plan.backbones), *self.analysed, *self.translators]
         models = [link.settings.arm for own in waiting for link in own.chain]
         more = [self.experiments[model.experiment] for model in models if model and model.experiment in self.experiments]
         return list(dict.fromkeys([*self.of_run, *more]))
@@ -259,6 +259,13 @@ class Plan(Generic[Settings, Text]):
         """The phases of some arms, each with the arm's name."""
         return [(arm, phase) for arm in arms for phase in self.phases_of(arm)]
 
+    @cached_property
+    def phases_learnt(self) -> list[tuple[str, Phase]]:
+        """The phases of all its arms, and of other arms whose models are backbones of the run."""
+        models = [backbone.settings.arm for backbone in self.plans.backbones_used]
+        others = [model.arm for model in models if model and model.experiment == self.name]
+        return self.phases_of_arms(list(dict.fromkeys([*self.arms, *others])))
+
     def encoder_writes(self, arm: str) -> bool:
         """Whether an arm makes a generator of an encoder, which needs no decoder but the head that guesses masked pieces."""
         return any(not phase.writes.decoder for phase in self.phases_of(arm))
@@ -283,7 +290,7 @@ class Plan(Generic[Settings, Text]):
     def lexicons(self) -> list[str]:
         """Its lexicon, and those that phases of its arms name instead."""
         own = getattr(self.settings, "lexicon", None)
-        return [name for name in dict.fromkeys([own, *(phase.lexicon for _, phase in self.phases)]) if name]
+        return [name for name in dict.fromkeys([own, *(phase.lexicon for _, phase in self.phases_learnt)]) if name]
 
     def lexicon_corpus(self, lexicon: str) -> str:
         """The corpus that one of its lexicons is learnt from."""
@@ -297,5 +304,5 @@ class Plan(Generic[Settings, Text]):
     @cached_property
     def corpora_read(self) -> list[str]:
         """The corpora that phases of its arms read besides its own."""
-        named = (phase.text for _, phase in self.phases)
+        named = (phase.text for _, phase in self.phases_learnt)
         return list(dict.fromkeys(text for text in named if text and text != self.corpus))

@@ -107,12 +107,13 @@ def read_examples(source: LabelledSource, labels: list[str], removed: Counter[st
     pattern = regex.compile(source.label_pattern) if source.label_pattern else None
     path = Path(source.file or "")
     wanted = with_where(source.columns, source.where)
-    is_json = kind_of(path) == ".jsonl"
+    is_json, asked = kind_of(path) == ".jsonl", 0
     for number, cells in _json_rows(path, wanted) if is_json else table_rows(path, wanted, source.header, quoted=source.quoted):
         at = f"{source.file}, line {number}"
         if not is_asked_for(cells, source.where):
             removed[NOT_ASKED_FOR] += 1
             continue
+        asked += 1
         label = str(cells["label"]).strip()
         if pattern:
             if not (match := pattern.search(label)):
@@ -128,7 +129,8 @@ def read_examples(source: LabelledSource, labels: list[str], removed: Counter[st
                 continue
             what = "text" if not text else "pair"
             raise InputError(f"{at}: the {what} is empty; delete the line, or see that columns.{what} ({source.columns[what]}) is right")
-        yield Example(label, text, pair, str(cells.get("document", block_of(number))), number)
+        # by what is asked for, so that the same examples in another language, elsewhere in the file or below a header, are in the same block
+        yield Example(label, text, pair, str(cells.get("document", block_of(asked))), number)
 
 
 def _known_label(label: str, labels: list[str], at: str, is_first: bool = False) -> str:

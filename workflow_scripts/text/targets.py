@@ -122,17 +122,20 @@ def _read_sections(path: Path, columns: dict[str, int | str], removed: Counter[s
 def _read_rows(path: Path, source: LabelledSource, removed: Counter[str]) -> Iterator[Targeted]:
     lines = (_json_lines if kind_of(path) == ".jsonl" else _tsv_lines)(path, source)
     if not source.target_where:
+        asked = 0
         for number, cells, document in lines:
-            text, target = _joined(cells["text"]), _joined(cells["target"])
             if not is_asked_for(cells, source.where):
                 removed[NOT_ASKED_FOR] += 1
-            elif (isinstance(cells["text"], list) and not text) or (isinstance(cells["target"], list) and not target):
+                continue
+            asked += 1  # blocks have what is asked for, in all languages the same
+            text, target = _joined(cells["text"]), _joined(cells["target"])
+            if (isinstance(cells["text"], list) and not text) or (isinstance(cells["target"], list) and not target):
                 removed["no pages"] += 1
             else:
-                yield Targeted(text, target, document, number)
+                yield Targeted(text, target, block_of(asked) if document is None else document, number)
         return
     read = list(lines)
-    targets: dict[str, tuple[int, str]] = {}
+    targets: dict[str | None, tuple[int, str]] = {}
     for number, cells, document in read:
         if is_asked_for(cells, source.target_where):
             if document in targets:
@@ -147,7 +150,7 @@ def _read_rows(path: Path, source: LabelledSource, removed: Counter[str]) -> Ite
             if not has_target:
                 removed[NOT_ASKED_FOR] += 1
         elif document in targets:
-            yield Targeted(_joined(cells["text"]), targets[document][1], document, number)
+            yield Targeted(_joined(cells["text"]), targets[document][1], document or "", number)
         else:
             removed["no target with this document"] += 1
 
@@ -166,19 +169,19 @@ def _wanted(source: LabelledSource) -> dict[str, int | str]:
     return with_where(_columns(source), (*source.where, *source.target_where))
 
 
-def _tsv_lines(path: Path, source: LabelledSource) -> Iterator[tuple[int, dict[str, str], str]]:
+def _tsv_lines(path: Path, source: LabelledSource) -> Iterator[tuple[int, dict[str, str], str | None]]:
     for number, row in table_rows(path, _wanted(source), source.header, quoted=source.quoted):
-        yield number, row, row.get("document", block_of(number))
+        yield number, row, row.get("document")
 
 
-def _json_lines(path: Path, source: LabelledSource) -> Iterator[tuple[int, dict[str, Any], str]]:
+def _json_lines(path: Path, source: LabelledSource) -> Iterator[tuple[int, dict[str, Any], str | None]]:
     wanted = _wanted(source)
 
     def cells_of(row: Any) -> dict[str, Any]:
         return {what: (dig_name if what == "document" else _taken)(row, str(key)) for what, key in wanted.items()}
 
     for number, cells in json_rows(path, cells_of, wanted):
-        yield number, cells, cells.get("document", block_of(number))
+        yield number, cells, cells.get("document")
 
 
 _SLICE = regex.compile(r"(.+)\[(\d*):(\d*)\]")
