@@ -80,6 +80,13 @@ def test_mbart_noise_permutes_sentences_and_masks():
     assert sorted(untouched.split()) == sorted(line.split())
 
 
+def test_sentences_of_a_document_are_permuted_between_their_ends():
+    line = "Eine Überschrift </s> Ein Satz. Noch einer. </s> Das Ende!"
+    found = set(denoise(words_of([line] * 100, "de"), SpanNoise(rate=0.0), 1, 0))
+    parts = line.split(" </s> ")
+    assert found == {" </s> ".join(order) for order in itertools.permutations(parts)}
+
+
 @pytest.mark.parametrize(
     "code, sentences, between",
     [

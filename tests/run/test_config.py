@@ -243,6 +243,9 @@ def test_results_of_another_configuration_need_snakemakes_record(tmp_path):
     record.mkdir()
     (record / "a file").touch()
     config.check_record(other, made, record)
+    (record / "a file").unlink()
+    (tmp_path / "metadata.db").touch()  # as `--persistence-backend db` has it
+    config.check_record(other, made, record)
 
 
 def test_a_file_in_the_place_of_the_results_is_refused(tmp_path):

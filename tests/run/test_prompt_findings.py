@@ -8,7 +8,7 @@ from configurations import changed, classified, planned
 from tiny_decoders import small_decoder
 from tiny_encoders import tiny_encoder
 from tiny_models import small_encoder, small_model
-from transformers import BertConfig, BertForMaskedLM
+from transformers import AutoModel, BertConfig, BertForMaskedLM
 
 from workflow_scripts.models.networks import save_model
 from workflow_scripts.models.tokenisation import load_tokenizer
@@ -101,6 +101,17 @@ def test_what_is_written_by_prompts_needs_an_encoder_that_reads_them(tmp_path, g
     (line,) = said(translating(str(tiny_encoder(tmp_path, "deberta")), arms))
     assert line.startswith("WRONG  arms.at-once.generator: backbones.bible: SGA and CTC put keys") and "of type deberta-v2 does not" in line
     assert not said(translating(str(tiny_encoder(tmp_path / "other", "modernbert")), arms))
+
+
+def test_what_is_written_at_once_needs_the_head_that_guesses(models, tmp_path):
+    bare = AutoModel.from_pretrained(models["encoder"])
+    bare.save_pretrained(tmp_path)
+    load_tokenizer(Path(models["encoder"])).save_pretrained(tmp_path)
+    phase = {"data": "task", "updates": 2800, "generator": "sga"}
+    (line,) = said(translating(str(tmp_path), {"sga": [phase]}))
+    assert line.startswith(f"WRONG  arms.sga.generator: writes with the head that guesses masked pieces, which {tmp_path} has not; let its")
+    assert not said(translating(str(tmp_path), {"ctc": [{**phase, "generator": "ctc", "start": "scratch"}]}))
+    assert not said(translating(models["encoder"], {"sga": [phase]}))
 
 
 def test_what_is_converted_must_be_an_encoder_of_the_right_kind(models):

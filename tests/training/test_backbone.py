@@ -9,6 +9,7 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from tiny_models import manual_pairs, small_encoder, small_model
+from transformers import AutoModel
 
 from workflow_scripts.models.folders import located
 from workflow_scripts.models.networks import save_model
@@ -307,3 +308,31 @@ def test_a_cache_that_cannot_be_written_to_is_reported_with_its_variable(tmp_pat
     monkeypatch.setattr("huggingface_hub.snapshot_download", refused)
     with pytest.raises(InputError, match=r"backbone 'o/n': .*models--o--n: cannot be written: .*, or set HF_(HOME|HUB_CACHE) to another"):
         located("o/n", None)
+
+
+@pytest.mark.parametrize("kind", ["bert", "xlm-roberta"])
+def test_a_head_that_a_published_encoder_lacks_is_not_made_up(tmp_path, kind):
+    """As encoders of sentences lack it: SGA would freeze a random one, and a conversion would fold it into the output layer."""
+    start = small_encoder(tmp_path, kind)
+    AutoModel.from_pretrained(start, add_pooling_layer=False).save_pretrained(tmp_path / "bare")
+    load_tokenizer(start).save_pretrained(tmp_path / "bare")
+    run(tmp_path, Backbone(model=str(tmp_path / "bare")), encoder_will_do=True, keep_head=True)
+    made = (tmp_path / "out").rename(tmp_path / "made") / "model"
+    (architecture,) = read_json(made / "config.json")["architectures"]
+    assert architecture.endswith("Model") and not [
+        name for name in load_file(made / "model.safetensors") if name.startswith(("cls.", "lm_head."))
+    ]
+    for model, head in ((made, "dropped"), (start, "folded")):
+        said = run(tmp_path, Backbone(kind="converted", to="encoder-decoder"), start=model)
+        assert said["head"] == head and ("head_explained" in said) == (head == "folded")
+        assert read_json(tmp_path / "out/model/config.json")["tie_word_embeddings"] == (head == "dropped")
+        run(tmp_path, Backbone(kind="converted", to="encoder"), start=model, encoder_will_do=True)
+        (architecture,) = read_json(tmp_path / "out/model/config.json")["architectures"]
+        assert architecture == ("XLMRobertaModel" if head == "dropped" else "XLMRobertaForMaskedLM")
+
+
+def test_an_adapter_of_a_backbone_that_was_trained_does_not_stay_beside_another(tmp_path):
+    (tmp_path / "out/adapter").mkdir(parents=True)
+    (tmp_path / "out/adapter/crossgap.json").write_text("{}")
+    run(tmp_path, Backbone(model=str(small_model(tmp_path))))
+    assert not (tmp_path / "out/adapter").exists()

@@ -19,7 +19,7 @@ import torch
 from torch import nn
 
 from workflow_scripts.models.layout import open_stack
-from workflow_scripts.models.networks import head_states, output_layer, save_model
+from workflow_scripts.models.networks import head_states, lacks_head, output_layer, save_model
 from workflow_scripts.models.recognition import longest_row
 from workflow_scripts.models.tokenisation import load_tokenizer
 from workflow_scripts.models.veco import CROSS, encode, has_cross_attention, load_stack
@@ -46,16 +46,22 @@ def convert(
     """Write `model`, a VECO, an XLM-R or a BERT, in its form for a task into the folder `output`; print and return what there is to say.
 
     The decoder is made of the `first` or `last` layers (`decoder_from`), of all by default. The `head` of a copied decoder is folded into
-    the output layer or dropped. Beside a random decoder the encoder has the first `encoder_layers`, by default all. Raises `InputError`
-    for a model of another family, one whose ids cannot have XLM-R's layout, and a half of more layers than there are.
+    the output layer or dropped; of a model without one none is folded. Beside a random decoder the encoder has the first
+    `encoder_layers`, by default all. Raises `InputError` for a model of another family, one whose ids cannot have XLM-R's layout, and a
+    half of more layers than there are.
     """
     stack, tokenizer = open_stack(model, seed)
     details: dict[str, Any] = {"from_veco": has_cross_attention(model), "to": to}
     if to == "encoder":
         made = as_encoder(stack)
+        # a random head would pass for one that was pretrained
+        made = made.base_model if lacks_head(stack) else made
     else:
         made = as_bart(stack, decoder, decoder_layers, decoder_from, encoder_layers, seed)
         if decoder == "copied":
+            if head == "folded" and lacks_head(stack):
+                head = "dropped"
+                print(f"note: {model}: has no head that guesses masked pieces, so there is none to fold (head: dropped)", flush=True)
             details["head"] = head
             if head == "folded":
                 details["head_explained"] = fold_head(made, stack, tokenizer.mask_token_id, seed)

@@ -234,7 +234,7 @@ def read_weights(
         network.config.tie_word_embeddings = output is None or output.weight is embeddings.weight
     if unread:
         print(f"note: {folder}: {type(network).__name__} does not read {some_names(unread)} of its weights", flush=True)
-    network.unread = unread
+    network.unread, network.drawn = unread, sorted(missing)
     return network
 
 
@@ -293,6 +293,13 @@ def some_names(names: list[str]) -> str:
 
 def _size(shape: Any) -> str:
     return " × ".join(map(str, shape))
+
+
+def lacks_head(network: Any) -> bool:
+    """Whether the files that `read_weights` read had no head, so that one was drawn at random: sentence encoders, or those of a class."""
+    body = f"{network.base_model_prefix}."
+    drawn = [name for name in getattr(network, "drawn", ()) if not name.startswith(body) and "pooler." not in name]
+    return network.base_model is not network and any(network.get_parameter(name).dim() > 1 for name in drawn)
 
 
 def share_embeddings(network: Any, missing: set[str]) -> set[str]:

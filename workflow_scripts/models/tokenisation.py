@@ -291,6 +291,8 @@ class Codec:
         rows = self.framed(kept, code)
         _, after = self.around
         for at, (some, whole) in enumerate(zip(kept, pieces, strict=True)):
+            if not after:  # nothing stands behind a text, whole or cut
+                continue
             if len(some) < len(whole) and labels:
                 rows[at] = [*rows[at][:-after], unlearnt(rows[at][-1])]
             elif len(some) < len(whole) and not self.documents:

@@ -85,7 +85,9 @@ def load_stack(
         stack = kind(config)
     elif is_bert:
         stack = kind(config)
-        stack.load_state_dict({**stack.state_dict(), **weights_as_xlmr(folder, **settings)})
+        weights, drawn = weights_as_xlmr(folder, **settings)
+        stack.load_state_dict({**stack.state_dict(), **weights})
+        stack.drawn = drawn
     else:
         # an XLM-R has no cross-attention, and may come without the head that guesses pieces
         whole = cross and has_cross_attention(config)
@@ -117,20 +119,22 @@ def as_xlmr(bert: Any) -> Any:
     return XLMRobertaConfig(**own, bos_token_id=0, pad_token_id=1, eos_token_id=2, type_vocab_size=1)
 
 
-def weights_as_xlmr(folder: Path | str, **settings: Any) -> dict[str, Tensor]:
-    """The weights of a BERT by the names that an XLM-R has for them. A head that the folder lacks is drawn at random."""
+def weights_as_xlmr(folder: Path | str, **settings: Any) -> tuple[dict[str, Tensor], list[str]]:
+    """The weights of a BERT by the names that an XLM-R has for them, and which are drawn at random: those of a head that it lacks."""
     from transformers import BertForMaskedLM
 
     bert = read_weights(BertForMaskedLM, folder, lambda name: name.startswith("cls."), dtype=torch.float32, **settings)
-    found = {}
-    for name, weight in bert.state_dict().items():
+
+    def renamed(name: str) -> str:
         for old, new in _NAMES.items():
             name = name.replace(old, new)
-        found[name] = weight
+        return name
+
+    found = {renamed(name): weight for name, weight in bert.state_dict().items()}
     places, types = ("roberta.embeddings.position_embeddings.weight", "roberta.embeddings.token_type_embeddings.weight")
     found[places] = torch.cat([torch.zeros_like(found[places][:2]), found[places]])
     found[types] = found[types][:1]
-    return found
+    return found, [renamed(name) for name in bert.drawn]
 
 
 def has_cross_attention(model: Path | Any) -> bool:

@@ -18,7 +18,7 @@ import regex
 from workflow_scripts import philox
 from workflow_scripts.lazily import compiled
 from workflow_scripts.number_types import Limits, Share
-from workflow_scripts.text.words import MASK, Words
+from workflow_scripts.text.words import BREAK, MASK, Words
 
 
 @dataclass
@@ -126,12 +126,14 @@ _SENTENCE_BREAK = regex.compile(r"(?<=[.!?؟۔।])\s+(?=\P{Ll})|(?<=[。！？]
 def denoise(words: Words, noise: SpanNoise, seed: int, stream: int, first: int = 0, spaced: bool = True) -> list[str]:
     """Apply mBART's noise: permute the sentences of each line and mask spans of words.
 
-    In a script without spaces (`spaced` is false), no blank is put between the sentences.
+    In a script without spaces (`spaced` is false), no blank is put between the sentences. In a document they are what lies between the
+    ends of sentences, which stay where they are.
     """
     hits = choose_words(np.ones(len(words.starts)), words.before, noise, seed, stream, first)
     lines = []
     for masked, state in zip(mask(words, hits.words), hits.states, strict=True):
-        sentences = _SENTENCE_BREAK.split(masked)
+        between = f" {BREAK} " if BREAK in masked else " " if spaced else ""
+        sentences = [part.strip() for part in masked.split(BREAK)] if BREAK in masked else _SENTENCE_BREAK.split(masked)
         order = philox.permutation(state, len(sentences)) if len(sentences) > 1 else [0]
-        lines.append((" " if spaced else "").join(sentences[i] for i in order))
+        lines.append(between.join(sentences[i] for i in order))
     return lines

@@ -152,15 +152,15 @@ def between_languages(found: list[dict[str, Any]], names: dict[str, str], langua
 def spectra(report: dict[str, Any], names: dict[str, str], analysis: Analysis) -> dict[str, Any]:
     """Tables of norms and distances, by layer and model, and curves: the singular values of the last layer, the norms by layer."""
     models = report["models"]
-    first = next(iter(models.values()))
-    matrices = list(dict.fromkeys(row["matrix"] for row in first["by_matrix"]))
+    # a model may lack one, such as a gate
+    matrices = list(dict.fromkeys(row["matrix"] for found in models.values() for row in found["by_matrix"]))
     cells = {(model, row["layer"], row["matrix"]): row for model, found in models.items() for row in found["by_matrix"]}
     charts: dict[str, dict[str, list[dict[str, Any]]]] = {"values": {}, "norms": {}}
     for matrix in matrices:
-        last = {model: cells[model, found["layers"] - 1, matrix]["curve"] for model, found in models.items()}
+        its = {(model, layer): row for (model, layer, name), row in cells.items() if name == matrix}
+        last = {model: its[model, found["layers"] - 1]["curve"] for model, found in models.items() if (model, found["layers"] - 1) in its}
         charts["values"][matrix] = lines_of_models(names, ((model, *point) for model, curve in last.items() for point in curve))
-        norms = ((model, layer, cells[model, layer, matrix]["norm"]) for model, found in models.items() for layer in range(found["layers"]))
-        charts["norms"][matrix] = lines_of_models(names, norms)
+        charts["norms"][matrix] = lines_of_models(names, ((model, layer, row["norm"]) for (model, layer), row in its.items()))
     return {
         "report": report,
         "matrices": matrices,

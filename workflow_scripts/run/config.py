@@ -88,7 +88,8 @@ def check_record(config: Config, made: Path = Path("results/configuration.json")
 
     Without it Snakemake takes every file that is there for what is wanted, whatever its settings were.
     """
-    recorded = record.is_dir() and any(record.iterdir())
+    # one file for each output, or a database (--persistence-backend db)
+    recorded = (record.is_dir() and any(record.iterdir())) or record.with_suffix(".db").is_file()
     if made.exists() and not recorded and made.read_text(encoding="utf-8").strip() != dumped(config):
         raise InputError(
             "results/ was made with another configuration, and Snakemake's record of it (.snakemake) is not here, so that nothing tells "

@@ -185,7 +185,7 @@ def _unread_weights(folder: Path, head: bool) -> str:
 
     family = family_of(folder)
     writes = family.writes and not (family.causal and why_it_only_reads(folder))
-    with _quiet():
+    with quiet():
         if head and has_cross_attention(folder):
             network = load_stack(folder, cross=True, device_map="meta")
         else:
@@ -197,7 +197,7 @@ def _unread_weights(folder: Path, head: bool) -> str:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Context in which transformers reports nothing: what is wrong is said as a finding."""
     from transformers.utils import logging
 

@@ -65,9 +65,10 @@ def check_job(rule: str, job: dict[str, Any], partitions: dict[str, list[Nodes]]
         if not (fitting := [node for node in nodes if has(node) >= value]):
             models = sorted({name for node in nodes for name in node.gpus if name}) if what.startswith("GPUs ") else []
             known = f"; its models are {', '.join(models)}" if models else ""
+            key = "set-threads" if what == "threads" else "set-resources"
             raise InputError(
                 f"{what} {value} is more than {where} has ({max(map(has, nodes)):g}{known}); "
-                f"ask for less under set-resources: {rule} in the profile, or take another partition"
+                f"ask for less under {key}: {rule} in the profile, or take another partition"
             )
         nodes = fitting
     return where

@@ -13,7 +13,9 @@ from types import SimpleNamespace
 
 from workflow_scripts.models.decoding import longest_source
 from workflow_scripts.models.family import Family
+from workflow_scripts.models.foreign_code import trusting
 from workflow_scripts.models.layout import can_be_laid_out, check_layout
+from workflow_scripts.models.networks import class_of, lacks_head, read_weights
 from workflow_scripts.models.recognition import config_of, family_of
 from workflow_scripts.models.sga import FILE, SGA
 from workflow_scripts.models.templates import Templates
@@ -22,7 +24,7 @@ from workflow_scripts.run.adapter_findings import network_of
 from workflow_scripts.run.findings import Finding
 from workflow_scripts.run.jobs import asks_for_labels, templates_of
 from workflow_scripts.run.length_findings import training_text
-from workflow_scripts.run.model_findings import folder_of
+from workflow_scripts.run.model_findings import folder_of, quiet
 from workflow_scripts.run.tokenizers_at_hand import codec_at_hand, codec_in
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.plan import BackbonePlan, Plan, Plans
@@ -36,6 +38,7 @@ def asked_models(plans: Plans) -> Iterator[Finding]:
         for arm in plan.arms if plan.trains else ():
             family, folder = _model(plan.backbone_of(arm))
             found = [*_unfit(plan, arm, family), *_unprompted(plan, arm, family)] if family else []
+            found += _headless(plan, arm, family) if family and not found else []
             if folder and family and family.causal and not found:
                 found += _unasked(plan, arm, folder)
             findings |= {Finding("WRONG", about, said): None for about, said in found}
@@ -96,6 +99,24 @@ def _unprompted(plan: Plan, arm: str, family: Family) -> Iterator[tuple[str, str
         from workflow_scripts.models.prompts import unread
 
         yield f"arms.{arm}.generator", unread(family.model_type, backbone.where)
+
+
+def _headless(plan: Plan, arm: str, family: Family) -> Iterator[tuple[str, str]]:
+    """Why SGA and CTC cannot write with an encoder from elsewhere: it has no head that guesses masked pieces, as encoders of sentences."""
+    backbone, (first, *more) = plan.backbone_of(arm), plan.phases_of(arm)
+    at_once = not (more or first.writes.decoder or first.start == "scratch" or family.writes)
+    if not at_once or (folder := folder_of(backbone.settings)) is None:
+        return
+    try:
+        with quiet(), trusting(backbone.settings.trust_remote_code):
+            network = read_weights(class_of(family, "text"), folder, device_map="meta")
+    except InputError:
+        return  # which the findings of the backbone say
+    if lacks_head(network):
+        way_out = (
+            f"let its pretraining go on first (kind: continued, from: {backbone.name}, objective: mlm), or take a masked language model"
+        )
+        yield f"arms.{arm}.generator", f"writes with the head that guesses masked pieces, which {folder} has not; {way_out}"
 
 
 @cache

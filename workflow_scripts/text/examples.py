@@ -129,7 +129,7 @@ def read_examples(source: LabelledSource, labels: list[str], removed: Counter[st
                 continue
             what = "text" if not text else "pair"
             raise InputError(f"{at}: the {what} is empty; delete the line, or see that columns.{what} ({source.columns[what]}) is right")
-        # by what is asked for, so that the same examples in another language, elsewhere in the file or below a header, are in the same block
+        # blocks count what is asked for: so the same examples in another language, elsewhere in the file, are in the same block
         yield Example(label, text, pair, str(cells.get("document", block_of(asked))), number)
 
 

@@ -73,7 +73,7 @@ def download_dataset(wanted: HuggingFace, output: Path) -> dict[str, Any]:
             f"the hub has no dataset {wanted.dataset} {revision or ''} that you may read ({type(error).__name__}); "
             "check the name, or run `hf auth login`"
         ) from None
-    except (OSError, ValueError) as error:
+    except Exception as error:  # the hub's client raises many kinds of errors: no network, a proxy, a busy server
         if isinstance(error, OSError) and (refusal := refused_file(error)):
             raise InputError(f"{wanted.dataset}: {refusal}") from None
         raise InputError(

@@ -67,4 +67,6 @@ def _what_it_is(path: Path, head: bytes) -> tuple[str, str] | None:
         return _ZIPPED.get(path.suffix.lower(), ("packed as zip", _PACKED))
     if head.removeprefix(b"\xef\xbb\xbf").lstrip().lower().startswith(_PAGE):
         return _HTML
+    if head.startswith(b"PAR1") and path.suffix.lower() == ".parquet":
+        return "a Parquet file", "only corpora read such. Save it as .jsonl, with pandas' to_json(FILE, orient='records', lines=True)"
     return next(((what, way_out) for magic, what, way_out in _FORMATS if head.startswith(magic)), None)

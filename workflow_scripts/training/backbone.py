@@ -29,6 +29,7 @@ from workflow_scripts.number_types import Positive, Seed
 from workflow_scripts.stage import InputError, checksums, is_first_process, read_json, run, write_json
 from workflow_scripts.text.corpus import forbidden_keys, leak_key
 from workflow_scripts.text.words import read_sentences
+from workflow_scripts.training.adapter import remove_adapter
 from workflow_scripts.training.curve import write_curve
 from workflow_scripts.training.job import TrainingJob
 from workflow_scripts.training.launching import launch, settings_in
@@ -206,6 +207,7 @@ def main(
             details = take_arm(start, output, task_text, held_out, settings.with_head)
         else:
             details = convert_backbone(settings, start, output, encoder_will_do)
+        remove_adapter(output.with_name("adapter"))  # of a backbone of this name that was trained
         write_curve(curve, [])
     if is_first_process():
         write_json(report, {"kind": settings.kind, "languages": languages, **details, "settings": asdict(settings)})
@@ -366,18 +368,21 @@ def _check_use(model: str, family: Family, only_reads: str, use: Use) -> None:
 def _network_for(local: str, family: Family, only_reads: str, use: Use) -> "PreTrainedModel":
     """The model's weights with the parts that the experiments use.
 
-    An encoder goes without the head, or the cross-attention, that it was pretrained with, unless its pretraining goes on.
+    An encoder goes without the head, or the cross-attention, that it was pretrained with, unless its pretraining goes on. One that has
+    none, as encoders of sentences, gets none here: a random one would pass for a pretrained one.
     """
     from transformers import AutoModel
 
-    from workflow_scripts.models.networks import read_weights
+    from workflow_scripts.models.networks import lacks_head, read_weights
     from workflow_scripts.models.veco import has_cross_attention, load_stack
     from workflow_scripts.training.loop import load_model
 
     if use.keep_head and has_cross_attention(local):
         return load_stack(local, cross=True)
     if use.keep_head or (family.writes and not only_reads):
-        return load_model(local, Training(dropout=0.1), seed=0)
+        network = load_model(local, Training(dropout=0.1), seed=0)
+        if family.writes or not lacks_head(network):
+            return network
     return read_weights(AutoModel, local, **family.bare)
 
 
@@ -422,7 +427,7 @@ def take_arm(start: Path | None, output: Path, trained_on: tuple[Path, ...], hel
     """
     from transformers import AutoConfig, AutoModel
 
-    from workflow_scripts.models.networks import copy_model, load_network, read_weights, save_model
+    from workflow_scripts.models.networks import copy_model, lacks_head, load_network, read_weights, save_model
     from workflow_scripts.models.tokenisation import load_codec
 
     if start is None:
@@ -434,6 +439,8 @@ def take_arm(start: Path | None, output: Path, trained_on: tuple[Path, ...], hel
         network = read_weights(AutoModel, start)
     else:
         network = load_network(start, "text", dropout=0.1, attention_dropout=Training().attention_dropout, seed=0, **lost)
+        if lacks_head(network) and not codec.form.writes:
+            network = read_weights(AutoModel, start, **codec.form.bare)
     if with_head:
         copy_model(start, output)
     else:

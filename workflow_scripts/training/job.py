@@ -16,6 +16,7 @@ from workflow_scripts.models.folders import check_replaceable
 from workflow_scripts.models.networks import save_model
 from workflow_scripts.models.templates import Templates, write_templates
 from workflow_scripts.stage import is_first_process, processes, write_json
+from workflow_scripts.training.adapter import remove_adapter
 from workflow_scripts.training.checkpoints import claimed, fingerprint
 from workflow_scripts.training.curve import CURVE, write_curve
 
@@ -84,6 +85,8 @@ def finish(
     if not is_first_process():
         return
     save_model(network, tokenizer, job.model)
+    if "adapter" not in about:
+        remove_adapter(job.model.with_name("adapter"))
     if templates is not None:
         write_templates(templates, job.model)
     if mark:
