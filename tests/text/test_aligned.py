@@ -79,3 +79,5 @@ def test_columns_that_are_not_there(tmp_path):
         read_aligned(AlignedSource(languages=("de", "fr"), file=file, columns={"de": "de", "fr": "fr"}, header=True))
     with pytest.raises(InputError, match=r"line 2: 1 column\(s\)"):
         read_aligned(AlignedSource(languages=("de", "en"), file=file, columns={"de": 1, "en": 2}))
+    with pytest.raises(InputError, match=r"is a table; name it as `file`, with `columns`, not under `files`"):
+        read_aligned(AlignedSource(languages=("de", "en"), files={"de": file, "en": file}))

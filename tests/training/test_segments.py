@@ -1,5 +1,7 @@
 """The text of VECO: adjacent and parallel segments, their masks, and the batches of updates."""
 
+import json
+
 import numpy as np
 import pytest
 from tiny_models import manual_pairs, small_encoder
@@ -41,6 +43,20 @@ def test_documents_end_at_blank_lines(tmp_path):
     (tmp_path / "a.de").write_text("Eins\nZwei\n\nDrei\nVier\n")
     found = list(own_documents(Pretraining(text={"de": str(tmp_path / "a.de")}), ("de",), "de", set()))
     assert found == [("Eins", True), ("Zwei", False), ("Drei", True), ("Vier", False)]
+
+
+def test_texts_of_json_lines_are_documents_and_other_tables_are_refused(tmp_path):
+    texts = ["Eins\nZwei", "Drei"]
+    (tmp_path / "a.jsonl").write_text("".join(json.dumps({"id": n, "text": text}) + "\n" for n, text in enumerate(texts)))
+    found = list(own_documents(Pretraining(text={"de": str(tmp_path / "a.jsonl")}), ("de",), "de", set()))
+    assert found == [("Eins", True), ("Zwei", False), ("Drei", True)]
+    for name, line, said in (
+        ("b.jsonl", '{"de": "Eins"}', r"b\.jsonl, line 1: not a JSON object with a text at the key `text` \('text'\)"),
+        ("c.tsv", "Eins\tone", r"c\.tsv: is a table; give plain text, a sentence a line, or JSON lines \(\.jsonl\) with the key `text`"),
+    ):
+        (tmp_path / name).write_text(f"{line}\n")
+        with pytest.raises(InputError, match=said):
+            list(own_documents(Pretraining(text={"de": str(tmp_path / name)}), ("de",), "de", set()))
 
 
 def test_rows_are_pairs_of_segments_masked_once(part, codec):

@@ -29,7 +29,7 @@ from workflow_scripts.models.recognition import longest_row, network_config
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.examples import read_table
-from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.files import plain_lines
 
 Pooling = Literal["mean", "text", "first", "last"]
 """Mean over all positions; mean over the pieces of the text alone, without tags and special tokens; the first position; the last one."""
@@ -106,7 +106,7 @@ def read_texts(
     """
     if len(paths) != len(languages):
         raise InputError(f"there are {len(paths)} texts for {len(languages)} languages ({', '.join(languages)}); give one for each")
-    read = [whole_texts(path) if labelled else list(read_lines(path)) for path in paths]
+    read = [whole_texts(path) if labelled else list(plain_lines(path)) for path in paths]
     if parallel and len({len(lines) for lines in read}) > 1:
         sizes = ", ".join(f"{path} {len(lines):,}" for path, lines in zip(paths, read, strict=True))
         raise InputError(f"parallel texts need the same number of lines: {sizes}; give translations line by line, or set `parallel: false`")

@@ -36,7 +36,7 @@ from workflow_scripts.tasks.neighbours import Retrieval, chosen_layers
 from workflow_scripts.tasks.plan import BackbonePlan, Plan, Plans
 from workflow_scripts.tasks.retrieval import RETRIEVAL, settings_of
 from workflow_scripts.tasks.translation import translations_of_run
-from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.files import plain_lines
 from workflow_scripts.text.languages import language
 from workflow_scripts.training.backbone import Backbone
 from workflow_scripts.training.pretraining import objective_for
@@ -55,7 +55,7 @@ def of_backbone(backbone: BackbonePlan) -> Iterator[Finding]:
         for code in (code for code in codes if code in text and not is_awaited(text[code])):
             yield judged(f"{where}.{code}", _monolingual_text, block.pretraining, code)
             if text[code] != "task":
-                lines = beginning(read_lines, Path(resource(text[code])))
+                lines = beginning(plain_lines, Path(resource(text[code])))
                 yield from foreign(f"{where}.{code}", lines, code)
                 yield from of_other_tools(f"{where}.{code}", {"text": {code: lines}})
         if block.kind == "small" and block.pretraining.ready and not any(map(is_awaited, text.values())):
@@ -108,7 +108,7 @@ def _monolingual_text(block: Pretraining, code: str) -> str:
         return "the task's own training text"
     path = resource(block.text[code])
     wanted = block.lines_needed
-    if (found := sum(1 for _ in itertools.islice(read_lines(Path(path)), wanted))) < wanted:
+    if (found := sum(1 for _ in itertools.islice(plain_lines(Path(path)), wanted))) < wanted:
         why = ", because each language reads lines of its own (disjoint)" if block.disjoint else ""
         raise InputError(f"{path}: has {found} lines, at least {wanted} are needed{why}; give more text, or lower dev_lines")
     return path

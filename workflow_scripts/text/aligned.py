@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.stage import InputError, checksums, resource, run, write_json
-from workflow_scripts.text.files import read_lines, table_rows, write_lines
+from workflow_scripts.text.files import is_table, read_lines, table_rows, write_lines
 from workflow_scripts.text.graded import read_texts
 from workflow_scripts.text.parallel import clean_text
 
@@ -114,6 +114,8 @@ def read_aligned(settings: AlignedSource) -> tuple[tuple[list[str], list[str]], 
         sides = _read_tsv(Path(settings.file), settings)
     else:
         where = [Path(settings.files[code]) for code in settings.languages]
+        if not settings.gold and (tables := [path for path in where if is_table(path)]):
+            raise InputError(f"{tables[0]}: is a table; name it as `file`, with `columns`, not under `files`")
         if settings.gold:
             named = [read_texts(path) for path in where]
             pairs = _read_gold(Path(settings.gold), [list(side) for side in named], where)

@@ -294,6 +294,26 @@ def json_rows(path: Path, take: Callable[[Any], T], wanted: object, normalise: b
         yield number, taken
 
 
+def plain_lines(path: Path) -> Iterator[str]:
+    """The lines of plain text. JSON lines are read by the key `text`, which text of the hub has, with a blank line behind each object.
+
+    Raises `InputError` for another file of several columns, and an object without a text.
+    """
+    if kind_of(path) == ".jsonl":
+        for _, text in json_rows(path, lambda row: row["text"].splitlines(), "a text at the key `text`"):
+            yield from (*text, "")
+        return
+    if is_table(path):
+        raise InputError(f"{path}: is a table; give plain text, a sentence a line, or JSON lines (.jsonl) with the key `text`")
+    yield from read_lines(path)
+
+
+def is_table(path: Path) -> bool:
+    """Whether a file has several columns or keys by its name, and as a .tsv file by its first line as well."""
+    kind = kind_of(path)
+    return kind in (".json", ".jsonl") or (kind == ".tsv" and "\t" in next(read_lines(path), ""))
+
+
 def _place_of(column: Column, cells: Sequence[str], header: bool, path: Path, what: str) -> int:
     """The place, from 0, of the column that `what` is read from: its name among `cells`, those of the header, or its number, from 1.
 

@@ -37,9 +37,9 @@ from workflow_scripts.noise.rounds import DEV_STREAM, write_rounds
 from workflow_scripts.noise.span_noise import SpanNoise, denoise
 from workflow_scripts.stage import InputError, checksums, from_plain, is_first_process, own_settings, read_json
 from workflow_scripts.text.corpus import forbidden_keys, leak_key
-from workflow_scripts.text.files import chunks, read_lines
+from workflow_scripts.text.files import chunks, plain_lines, read_lines
 from workflow_scripts.text.languages import language
-from workflow_scripts.text.words import BREAK, read_sentences, running_words, words_of
+from workflow_scripts.text.words import BREAK, running_words, words_of
 from workflow_scripts.training import segments
 from workflow_scripts.training.bitext import Bitext, SampledPairs, directions, read_bitext, read_pairs, unpaired
 from workflow_scripts.training.job import TrainingJob
@@ -377,7 +377,8 @@ def own_documents(
         files = [path for path in task_text if path.suffix == f".{code}"]
     for path in files:
         begins = True
-        for number, line in enumerate(read_sentences(path)):
+        parts = (part.strip() for line in plain_lines(path) for part in line.split(BREAK))
+        for number, line in enumerate(parts):
             begins |= not line
             if block.disjoint and number % len(languages) != place:
                 continue
