@@ -1,11 +1,18 @@
 """What the jobs of text read: what is left out of it, and what translates it."""
 
+import json
+from dataclasses import replace
+from types import SimpleNamespace
+
 import pytest
 from configurations import DEFAULT, changed, classified, job
 
 from workflow_scripts.run import backbone_inputs, config, text_inputs, uses
-from workflow_scripts.stage import InputError
+from workflow_scripts.stage import InputError, from_plain
 from workflow_scripts.tasks.plan import Plans
+from workflow_scripts.text.labelled import Labelled
+from workflow_scripts.text.labelled_source import LabelledSource
+from workflow_scripts.text.languages import _read_table
 
 
 @pytest.mark.parametrize(
@@ -86,3 +93,12 @@ def test_the_experiment_of_an_arm_that_translates_training_text_is_needed():
     raw["backbones"]["writer"] = {"kind": "arm", "from": "help-en-de/finetune/seed1/finetune"}
     raw["experiments"]["help-en-de"] = {"like": "help-de-en", "source": "en", "target": "de"}
     assert [plan.name for plan in Plans(config.load(raw)).needed] == ["help-modules", "help-en-de"]
+
+
+def test_the_settings_of_text_in_two_hundred_languages_fit_into_one_argument():
+    source = LabelledSource("data/a/folder/with/a/name/en.train.tsv", {"label": "label", "text": "text"}, header=True)
+    several = {code: replace(source, file=f"data/a/folder/with/a/name/{code}.test.tsv", language=code) for code in _read_table()}
+    block = Labelled(language="en", labels=["a", "b"], train=source, dev=LabelledSource(held_out=0.1), test=several, more_dev=several)
+    settings = text_inputs.labelled_settings(SimpleNamespace(labelled=block))
+    assert len(several) > 150 and len(settings.encode()) < 2**17
+    assert from_plain(Labelled, json.loads(settings)) == block

@@ -150,9 +150,10 @@ def _arm_problems(backbone: BackbonePlan) -> Iterator[str]:
     elif named.phase not in [phase.name for phase in config.arms[named.arm]]:
         yield f"{where}: arm {named.arm!r} has no phase {named.phase}"
     elif named.experiment not in config.run.experiments or named.arm not in plan.arms:
-        # as if it were run with this arm alone
+        # as if it were run with this arm alone, and what writes its targets
+        teachers = [phase.targets_from for phase in config.arms[named.arm] if phase.targets_from in config.arms]
         experiments = {**config.experiments, plan.name: dataclasses.replace(plan.settings, arms=None)}
-        run = dataclasses.replace(config.run, experiments=[plan.name], arms=[named.arm], analyses=[])
+        run = dataclasses.replace(config.run, experiments=[plan.name], arms=[named.arm, *teachers], analyses=[])
         (alone,) = Plans(dataclasses.replace(config, run=run, experiments=experiments)).of_run
         yield from alone.task.problems(alone)
 

@@ -102,7 +102,9 @@ def backbone_text(job: Job) -> list[str]:
             return []  # preflight says why
     # what a run has made is a folder as a whole, of which Snakemake takes no single file
     if named.kind == "hub" and named.model and (folder := Path(named.model)).is_dir() and folder.parts[:1] != ("results",):
-        return sorted(str(path) for path in folder.iterdir() if path.is_file() and not path.name.startswith("."))
+        # a link may lead to another folder tomorrow, whose files are as old as those of this one
+        there = folder if folder.resolve() == folder.absolute() else folder.resolve()
+        return sorted(str(path) for path in there.iterdir() if path.is_file() and not path.name.startswith("."))
     block = named.pretraining
     ready = [f"{resource(block.ready)}/ready.json"] if block and block.ready else []
     return [*(resource(path) for path in block.text.values() if path != "task"), *ready] if block else []

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import json
 from typing import Any
 
 from workflow_scripts.config import paths
@@ -87,8 +89,26 @@ def labelled_sources(job: Job) -> list[str]:
 
 
 def labelled_settings(job: Job) -> str:
-    """The labelled text's block, with the embedded files where they really are."""
-    return as_json(job.labelled.at_hand())
+    """The labelled text's block, with the embedded files where they really are.
+
+    What has its default is left out: test sets in two hundred languages must fit into one argument, which has 128 kB at most.
+    """
+    return json.dumps(_chosen(job.labelled.at_hand()), ensure_ascii=False)
+
+
+def _chosen(value: Any) -> Any:
+    """Settings as plain data, without those that have their default."""
+    if isinstance(value, dict):
+        return {key: _chosen(part) for key, part in value.items()}
+    if not dataclasses.is_dataclass(value):
+        return value
+    given = {field: getattr(value, field.name) for field in dataclasses.fields(value)}
+    return {field.name: _chosen(part) for field, part in given.items() if part != _default(field)}
+
+
+def _default(field: dataclasses.Field) -> Any:
+    made = field.default_factory is not dataclasses.MISSING
+    return field.default_factory() if made else field.default  # type: ignore[misc]
 
 
 def translated_targets(job: Job) -> str:
