@@ -197,8 +197,10 @@ class Codec:
     @functools.cached_property
     def own_end(self) -> list[int]:
         """What a decoder's own tokenizer puts behind a text: with models that make vectors often the piece that they are read at."""
+        if not self.form.causal:
+            return []
         whole, text = (self.tokenizer("a", add_special_tokens=special)["input_ids"] for special in (True, False))
-        return whole[whole.index(text[-1]) + 1 :] if self.form.causal else []
+        return whole[whole.index(text[-1]) + 1 :]
 
     @property
     def _break(self) -> int:
