@@ -63,12 +63,6 @@ def pytest_configure(config):
         import warm
 
         config.add_cleanup(warm.start())
-    if hasattr(config, "workerinput") and config.args == config.getini("testpaths"):
-        # each worker compiles other files first, and finds most of the rest compiled by the others
-        files = sorted(str(path) for path in Path("tests").rglob("test_*.py") if path.parent.name not in OF_THEIR_OWN)
-        worker, workers = int(config.workerinput["workerid"].removeprefix("gw")), config.workerinput["workercount"]
-        at = len(files) * worker // workers
-        config.args[:] = files[at:] + files[:at]
 
 
 def pytest_collection_modifyitems(items):
@@ -78,8 +72,7 @@ def pytest_collection_modifyitems(items):
         "inference tags sample_pages pretraining module documentation classification own_task foreign_code corpus answering"
     )
     first = [f"test_{name}.py" for name in names.split()]
-    # the path as well: each worker has read the files in an order of its own
-    items.sort(key=lambda item: (first.index(item.path.name) if item.path.name in first else len(first), item.path))
+    items.sort(key=lambda item: first.index(item.path.name) if item.path.name in first else len(first))
 
 
 @pytest.fixture(autouse=True, scope="module")
