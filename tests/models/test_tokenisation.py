@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import replace
 
 import pytest
 from tiny_encoders import tiny_encoder
@@ -82,6 +83,9 @@ def test_the_masks_of_t5s_kin_are_its_sentinels(tmp_path, kind):
     # of more masks than there are sentinels the first comes again
     (many,) = codec.pieces(["<mask> " * (len(sentinels) + 1)], 200, masks=True)
     assert [one for one in many if one in sentinels] == [*sentinels, first]
+    # those of a document's sentences follow each other
+    (document,) = replace(codec, documents=True).pieces(["<mask> a. </s> b <mask> c. </s> <mask>"], 200, masks=True)
+    assert [one for one in document if one in sentinels] == sentinels[:3]
 
 
 def test_breaks_of_documents_are_the_end_of_a_sentence(codec):

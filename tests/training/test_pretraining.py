@@ -197,6 +197,7 @@ def test_objectives_belong_to_families():
     own = {"mbart": "denoising", "m2m100": "denoising", "xlmr": "mlm", "t5": "span-corruption", "mt5": "span-corruption"}
     assert {name: objective_for(None, registry.entry("family", name)) for name in own} == own
     assert objective_for("denoising", registry.entry("family", "mt5")) == "denoising"
+    assert objective_for(None, registry.entry("family", "mt5"), small=True) == "denoising"  # whose vocabulary has no sentinels
     with pytest.raises(InputError, match=r"span-corruption is not for mBART, which has no sentinels; set objective: denoising or transl"):
         objective_for("span-corruption", registry.entry("family", "mbart"))
     with pytest.raises(InputError, match=r"there is no objective 'mml', did you mean 'mlm'\?"):

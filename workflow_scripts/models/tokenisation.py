@@ -6,6 +6,7 @@ instead (`templates`), and documents as running text.
 """
 
 import functools
+import itertools
 import re
 import sys
 from collections.abc import Callable, Sequence
@@ -215,6 +216,8 @@ class Codec:
         sentences = iter(self._ids([sentence.strip() for line in split for sentence in line], masks))
         between = self._break
         rows = [[i for _ in line for i in (*next(sentences), between)] for line in split]
+        if masks and self.tokenizer.mask_token is None:
+            rows = [in_order(row, sentinel_ids(self)) for row in rows]
         return [self.within(row, None) for row in rows]
 
     def _running(self, line: str) -> str:
@@ -333,6 +336,12 @@ class Codec:
         if self.form.starts_with_end:
             return {"decoder_start_token_id": self.tokenizer.eos_token_id, "forced_bos_token_id": self.tag(code)}
         return {"decoder_start_token_id": self.tag(code)}
+
+
+def in_order(row: list[int], sentinels: list[int]) -> list[int]:
+    """A row whose sentinels follow each other from the first on, as those of its sentences do, each for itself."""
+    known, following = {*sentinels}, itertools.cycle(sentinels)
+    return [next(following) if piece in known else piece for piece in row]
 
 
 def sentinel_ids(codec: Codec) -> list[int]:

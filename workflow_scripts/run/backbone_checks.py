@@ -60,7 +60,7 @@ def _pretraining_problems(backbone: BackbonePlan, block: Pretraining) -> Iterato
         yield from own_problems(f"{where}.objective_settings", objective, block.objective_settings)
     if backbone.family:
         try:
-            objective = registry.entry("objective", objective_for(named, backbone.family))
+            objective = registry.entry("objective", objective_for(named, backbone.family, backbone.settings.kind == "small"))
         except InputError as problem:
             yield f"{backbone.where}.objective: {problem}"
     yield from _bitext_problems(backbone, block, objective)

@@ -95,7 +95,7 @@ def _ready_made(backbone: BackbonePlan, folder: Path) -> Finding:
         said = f"{folder / 'ready.json'}: no such file; give a folder that `{maker}` has written, or leave `ready` out"
         return Finding("WRONG", about, said)
     family = block.family or DEFAULT_FAMILY
-    objective = objective_for(block.objective, registry.entry("family", family))
+    objective = objective_for(block.objective, registry.entry("family", family), small=True)
     wanted = made_from(replace(block.small, text=text), family, objective, Texts(tuple(languages_known(backbone))), block.seed)
     differs = [key for key in differences(read_json(folder / "ready.json"), wanted) if key not in ("task_text", "held_out")]
     if differs:

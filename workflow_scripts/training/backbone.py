@@ -228,7 +228,7 @@ def make_small(settings: Backbone, texts: Texts, job: TrainingJob) -> dict:
     has = list(dict.fromkeys([*block.text, *(path.suffix[1:] for path in texts.bitext)]))
     if missing := [code for code in texts.languages if code not in has]:
         raise InputError(f"backbone: `small.text` names no text for {', '.join(missing)}; it has {', '.join(has) or 'none'}")
-    origin = made_from(block, family, objective_for(settings.objective, registry.entry("family", family)), texts, settings.seed)
+    origin = made_from(block, family, objective_for(settings.objective, registry.entry("family", family), small=True), texts, settings.seed)
 
     def make_start(lines: list[str], folder: Path) -> Path:
         return build_model(block, family, texts.languages, lines, texts.task_text, folder, settings.seed)

@@ -213,8 +213,10 @@ def veco(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder
     return Material({**train.files(), **dev.files(), **plan_file(folder, "plan.json", **settings)}, read, method, measured, finish)
 
 
-def objective_for(name: str | None, family: Family) -> str:
+def objective_for(name: str | None, family: Family, small: bool = False) -> str:
     """The name of the objective of a family: `name`, or by default the first that is for such a family, with sentinels where it has some.
+
+    The vocabulary of a `small` model, which is made here, has none.
 
     Raises `InputError` for one that does not exist, or is for other families.
     """
@@ -225,7 +227,7 @@ def objective_for(name: str | None, family: Family) -> str:
         if (found.causal if family.causal else found.decoder == family.decoder) and found.sentinels <= marks_spans
     }
     if name is None:
-        return next((each for each, found in suited.items() if found.sentinels), next(iter(suited)))
+        return next(each for each, found in suited.items() if found.sentinels == (marks_spans and not small))
     if (asked := registry.entry("objective", name)).name not in suited:
         has = "is a decoder alone" if family.causal else "has a decoder" if family.decoder else "has no decoder"
         has = "has no sentinels" if asked.sentinels and family.decoder else has
@@ -273,7 +275,7 @@ def pretrain(
         # dev lines first, as they stand in the text
         lines = [line for code, text in train.lines.items() for line in (*dev.lines[code], *text)]
         start = make_start([*lines, *(line for one in train.bitext for side in one.sides.values() for line in side)], folder)
-        used = objective_for(objective_name, family_of(start))
+        used = objective_for(objective_name, family_of(start), small=where == "small")
         entry: Objective = registry.entry("objective", used)
         if entry.reads == "pairs" and not texts.bitext:
             raise InputError(f"backbone: objective {used} needs parallel text; name corpora in `{where}.bitext`")

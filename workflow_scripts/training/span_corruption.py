@@ -55,7 +55,8 @@ def sentinels_of(codec) -> list[int]:
     if not (codec.form.sentinel or codec.form.sentinels):
         raise InputError(f"objective span-corruption: {codec.form.label} has no sentinels; those that have are of T5's kin")
     if not (found := sentinel_ids(codec)):
-        raise InputError(f"objective span-corruption: the vocabulary has no sentinel {codec.form.sentinel.format(0)!r}; take another model")
+        first = repr(codec.form.sentinel.format(0))
+        raise InputError(f"objective span-corruption: the vocabulary has no {first}; set objective: denoising, or take another model")
     return found
 
 
