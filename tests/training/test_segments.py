@@ -45,14 +45,14 @@ def test_documents_end_at_blank_lines(tmp_path):
     assert found == [("Eins", True), ("Zwei", False), ("Drei", True), ("Vier", False)]
 
 
-def test_texts_of_json_lines_are_documents_and_other_tables_are_refused(tmp_path):
+def test_texts_of_json_lines_are_documents_and_other_json_is_refused(tmp_path):
     texts = ["Eins\nZwei", "Drei"]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps({"id": n, "text": text}) + "\n" for n, text in enumerate(texts)))
     found = list(own_documents(Pretraining(text={"de": str(tmp_path / "a.jsonl")}), ("de",), "de", set()))
     assert found == [("Eins", True), ("Zwei", False), ("Drei", True)]
     for name, line, said in (
         ("b.jsonl", '{"de": "Eins"}', r"b\.jsonl, line 1: not a JSON object with a text at the key `text` \('text'\)"),
-        ("c.tsv", "Eins\tone", r"c\.tsv: is a table; give plain text, a sentence a line, or JSON lines \(\.jsonl\) with the key `text`"),
+        ("c.json", '["Eins"]', r"c\.json: is no plain text; give a sentence a line, or JSON lines \(\.jsonl\) with the key `text`"),
     ):
         (tmp_path / name).write_text(f"{line}\n")
         with pytest.raises(InputError, match=said):

@@ -295,16 +295,17 @@ def json_rows(path: Path, take: Callable[[Any], T], wanted: object, normalise: b
 
 
 def plain_lines(path: Path) -> Iterator[str]:
-    """The lines of plain text. JSON lines are read by the key `text`, which text of the hub has, with a blank line behind each object.
+    """The lines of a text, whatever its name ends in. But JSON lines are read by the key `text`, which text of the hub has, with a blank
+    line behind each object.
 
-    Raises `InputError` for another file of several columns, and an object without a text.
+    Raises `InputError` for other JSON, and an object without a text.
     """
     if kind_of(path) == ".jsonl":
         for _, text in json_rows(path, lambda row: row["text"].splitlines(), "a text at the key `text`"):
             yield from (*text, "")
         return
-    if is_table(path):
-        raise InputError(f"{path}: is a table; give plain text, a sentence a line, or JSON lines (.jsonl) with the key `text`")
+    if kind_of(path) == ".json":
+        raise InputError(f"{path}: is no plain text; give a sentence a line, or JSON lines (.jsonl) with the key `text`")
     yield from read_lines(path)
 
 
