@@ -133,7 +133,7 @@ def test_a_head_of_a_trimmed_text_part_fits_the_whole_model_as_the_adapters_card
     expected = scores(load_text_head(tmp_path / "out/model", None, Classification(), 1), tmp_path / "out/model")
     card = (tmp_path / "out/adapter/README.md").read_text("utf-8")
     (opens,) = re.findall(r"`(Gemma3TextForSequenceClassification\.from_pretrained\(.*?\))`\.", card)
-    opens = opens.replace(f'"{whole.parent.name}"', json.dumps(str(whole)))  # a folder is only named
+    opens = re.sub(r'\("[^"]*"', lambda _: f"({json.dumps(str(whole))}", opens)  # a folder is only named
     network = eval(opens, {name: getattr(transformers, name) for name in ("AutoConfig", "Gemma3TextForSequenceClassification")})
     assert "Its `pad_token_id` is that of the tokenizer's padding" in card
     network.config.pad_token_id = load_codec(whole).tokenizer.pad_token_id
