@@ -107,8 +107,8 @@ def _chosen(value: Any) -> Any:
 
 
 def _default(field: dataclasses.Field) -> Any:
-    made = field.default_factory is not dataclasses.MISSING
-    return field.default_factory() if made else field.default  # type: ignore[misc]
+    factory: Any = field.default_factory
+    return field.default if factory is dataclasses.MISSING else factory()
 
 
 def translated_targets(job: Job) -> str:
