@@ -295,9 +295,9 @@ class Codec:
             return [[*some, *end] if len(some) == len(whole) else some for some, whole in zip(kept, pieces, strict=True)]
         rows = self.framed(kept, code)
         _, after = self.around
+        if not after:  # nothing stands behind a text, whole or cut
+            return rows
         for at, (some, whole) in enumerate(zip(kept, pieces, strict=True)):
-            if not after:  # nothing stands behind a text, whole or cut
-                continue
             if len(some) < len(whole) and labels:
                 rows[at] = [*rows[at][:-after], unlearnt(rows[at][-1])]
             elif len(some) < len(whole) and not self.documents:

@@ -105,18 +105,20 @@ def _headless(plan: Plan, arm: str, family: Family) -> Iterator[tuple[str, str]]
     """Why SGA and CTC cannot write with an encoder from elsewhere: it has no head that guesses masked pieces, as encoders of sentences."""
     backbone, (first, *more) = plan.backbone_of(arm), plan.phases_of(arm)
     at_once = not (more or first.writes.decoder or first.start == "scratch" or family.writes)
-    if not at_once or (folder := folder_of(backbone.settings)) is None:
-        return
+    if at_once and (folder := folder_of(backbone.settings)) and _lacks_head(folder, backbone.settings.trust_remote_code):
+        going_on = f"let its pretraining go on first (kind: continued, from: {backbone.name}, objective: mlm)"
+        said = f"writes with the head that guesses masked pieces, which {folder} has not; {going_on}, or take a masked language model"
+        yield f"arms.{arm}.generator", said
+
+
+@cache
+def _lacks_head(folder: Path, trusted: bool) -> bool:
+    """Whether an encoder's files have no head that guesses masked pieces. The findings of the backbone say what else is wrong with them."""
     try:
-        with quiet(), trusting(backbone.settings.trust_remote_code):
-            network = read_weights(class_of(family, "text"), folder, device_map="meta")
+        with quiet(), trusting(trusted):
+            return lacks_head(read_weights(class_of(family_of(folder), "text"), folder, device_map="meta"))
     except InputError:
-        return  # which the findings of the backbone say
-    if lacks_head(network):
-        way_out = (
-            f"let its pretraining go on first (kind: continued, from: {backbone.name}, objective: mlm), or take a masked language model"
-        )
-        yield f"arms.{arm}.generator", f"writes with the head that guesses masked pieces, which {folder} has not; {way_out}"
+        return False
 
 
 @cache

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from workflow_scripts.stage import InputError, checksums, resource, run, write_json
-from workflow_scripts.text.files import is_table, read_lines, table_rows, write_lines
+from workflow_scripts.text.files import read_lines, refuse_table, table_rows, write_lines
 from workflow_scripts.text.graded import read_texts
 from workflow_scripts.text.parallel import clean_text
 
@@ -114,13 +114,13 @@ def read_aligned(settings: AlignedSource) -> tuple[tuple[list[str], list[str]], 
         sides = _read_tsv(Path(settings.file), settings)
     else:
         where = [Path(settings.files[code]) for code in settings.languages]
-        if not settings.gold and (tables := [path for path in where if is_table(path)]):
-            raise InputError(f"{tables[0]}: is a table; name it as `file`, with `columns`, not under `files`")
         if settings.gold:
             named = [read_texts(path) for path in where]
             pairs = _read_gold(Path(settings.gold), [list(side) for side in named], where)
             first, second = (list(side.values()) for side in named)
             return (first, second), pairs
+        for path in where:
+            refuse_table(path)
         first, second = ([_sentence(line, path, n) for n, line in enumerate(read_lines(path), 1)] for path in where)
         sides = (first, second)
         if len(first) != len(second) and not settings.order:

@@ -13,7 +13,7 @@ import regex
 
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import read_entities
-from workflow_scripts.text.files import NOT_ASKED_FOR, is_asked_for, json_rows, kind_of, read_lines, table_rows, with_where, write_lines
+from workflow_scripts.text.files import asked_for, json_rows, kind_of, read_lines, table_rows, with_where, write_lines
 from workflow_scripts.text.graded import numbered_queries, read_judged
 from workflow_scripts.text.label_names import number_text, way_out
 from workflow_scripts.text.labelled_source import LabelledSource
@@ -107,13 +107,10 @@ def read_examples(source: LabelledSource, labels: list[str], removed: Counter[st
     pattern = regex.compile(source.label_pattern) if source.label_pattern else None
     path = Path(source.file or "")
     wanted = with_where(source.columns, source.where)
-    is_json, asked = kind_of(path) == ".jsonl", 0
-    for number, cells in _json_rows(path, wanted) if is_json else table_rows(path, wanted, source.header, quoted=source.quoted):
+    is_json = kind_of(path) == ".jsonl"
+    rows = _json_rows(path, wanted) if is_json else table_rows(path, wanted, source.header, quoted=source.quoted)
+    for place, number, cells in asked_for(rows, source.where, removed):
         at = f"{source.file}, line {number}"
-        if not is_asked_for(cells, source.where):
-            removed[NOT_ASKED_FOR] += 1
-            continue
-        asked += 1
         label = str(cells["label"]).strip()
         if pattern:
             if not (match := pattern.search(label)):
@@ -129,8 +126,7 @@ def read_examples(source: LabelledSource, labels: list[str], removed: Counter[st
                 continue
             what = "text" if not text else "pair"
             raise InputError(f"{at}: the {what} is empty; delete the line, or see that columns.{what} ({source.columns[what]}) is right")
-        # blocks count what is asked for: so the same examples in another language, elsewhere in the file, are in the same block
-        yield Example(label, text, pair, str(cells.get("document", block_of(asked))), number)
+        yield Example(label, text, pair, str(cells.get("document", block_of(place))), number)
 
 
 def _known_label(label: str, labels: list[str], at: str, is_first: bool = False) -> str:

@@ -15,6 +15,7 @@ import lzma
 import re
 import unicodedata
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Any, TypeVar, cast
@@ -251,6 +252,23 @@ def is_asked_for(cells: Mapping[str, Any], where: Mapping[str, str]) -> bool:
     return all(str(cells[f"where {key}"]) == value for key, value in where.items())
 
 
+def asked_for(
+    rows: Iterable[tuple[int, dict[str, Any]]], where: Mapping[str, str], removed: Counter[str]
+) -> Iterator[tuple[int, int, dict[str, Any]]]:
+    """The rows that `where` asks for, each with its place among them, from 1, and its line; the others are counted in `removed`.
+
+    In files without documents the place says which block a row is in (`block_of`). So the same rows are held out in another language, whose
+    lines may stand elsewhere in the file.
+    """
+    place = 0
+    for number, cells in rows:
+        if is_asked_for(cells, where):
+            place += 1
+            yield place, number, cells
+        else:
+            removed[NOT_ASKED_FOR] += 1
+
+
 def missing_file(path: Path | str) -> str:
     """The message for a file that is not there: it names the nearest name in its folder, or the folder that is not there."""
     path = Path(path)
@@ -309,10 +327,11 @@ def plain_lines(path: Path) -> Iterator[str]:
     yield from read_lines(path)
 
 
-def is_table(path: Path) -> bool:
-    """Whether a file has several columns or keys by its name, and as a .tsv file by its first line as well."""
+def refuse_table(path: Path) -> None:
+    """Raise `InputError` for a file under `files` that has several columns or keys by its name, and as .tsv by its first line as well."""
     kind = kind_of(path)
-    return kind in (".json", ".jsonl") or (kind == ".tsv" and "\t" in next(read_lines(path), ""))
+    if kind in (".json", ".jsonl") or (kind == ".tsv" and "\t" in next(read_lines(path), "")):
+        raise InputError(f"{path}: is a table; name it as `file`, with `columns`, not under `files`")
 
 
 def _place_of(column: Column, cells: Sequence[str], header: bool, path: Path, what: str) -> int:

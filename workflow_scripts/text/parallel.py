@@ -20,9 +20,9 @@ from workflow_scripts.text.entities import as_characters
 from workflow_scripts.text.files import (
     BYTE_ORDER_MARK,
     in_step,
-    is_table,
     json_rows,
     kind_of,
+    refuse_table,
     table_rows,
     what_else,
     whole_characters,
@@ -287,8 +287,7 @@ def _read_sides(files: dict[str, str], languages: tuple[str, str], clean: Sides)
     for path in (path_a, path_b):
         if _names_languages(path) and not is_tagged(Path(path)):
             raise InputError(f"{path}: holds both languages in one file; name it as `file`, not under `files`")
-        if is_table(Path(path)):
-            raise InputError(f"{path}: is a table; name it as `file`, with `columns`, not under `files`")
+        refuse_table(Path(path))
     for number, (document, a), (_, b) in in_step(Path(path_a), Path(path_b), sentences_of):
         yield Pair(block_of(number) if document is None else document, clean[0](a), clean[1](b), number)
 

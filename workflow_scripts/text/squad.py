@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.files import (
     NOT_ASKED_FOR,
+    asked_for,
     is_asked_for,
     json_rows,
     kind_of,
@@ -214,18 +215,14 @@ def _of_lines(path: Path, columns: Mapping[str, Any], where: dict[str, str], rem
 def _of_table(
     path: Path, columns: Mapping[str, Any], header: bool, where: dict[str, str], removed: Counter[str], quoted: bool
 ) -> Iterator[Raw]:
-    asked = 0
-    for number, row in table_rows(path, with_where(columns, where), header, normalise=False, quoted=quoted):
+    rows = table_rows(path, with_where(columns, where), header, normalise=False, quoted=quoted)
+    for place, number, row in asked_for(rows, where, removed):
         at = f"{path}, line {number}"
-        if not is_asked_for(row, where):
-            removed[NOT_ASKED_FOR] += 1
-            continue
-        asked += 1  # blocks have what is asked for, in all languages the same
         start = row.get("start", "").strip()
         if start and not re.fullmatch(r"-?[0-9]+", start):
             raise InputError(f"{at}: the start {start[:60]!r} is no number of characters; correct it, or leave it empty")
         answers: list[Answer] = [(row["answer"], int(start) if start else None)] if row["answer"].strip() else []
-        yield Raw(at, row.get("id", ""), row["question"], row["passage"], answers, row.get("document", block_of(asked)), number)
+        yield Raw(at, row.get("id", ""), row["question"], row["passage"], answers, row.get("document", block_of(place)), number)
 
 
 def _has_id(key: str, where: dict[str, str]) -> bool:

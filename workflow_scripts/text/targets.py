@@ -17,7 +17,7 @@ import regex
 
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.entities import read_entities
-from workflow_scripts.text.files import NOT_ASKED_FOR, is_asked_for, json_rows, kind_of, lockstep, table_rows, with_where
+from workflow_scripts.text.files import NOT_ASKED_FOR, asked_for, is_asked_for, json_rows, kind_of, lockstep, table_rows, with_where
 from workflow_scripts.text.labelled_source import LabelledSource
 from workflow_scripts.text.parallel import block_of, clean_text, dig_name, dig_text, groups, rows
 from workflow_scripts.text.questions import read_questions
@@ -120,22 +120,18 @@ def _read_sections(path: Path, columns: dict[str, int | str], removed: Counter[s
 
 
 def _read_rows(path: Path, source: LabelledSource, removed: Counter[str]) -> Iterator[Targeted]:
-    lines = (_json_lines if kind_of(path) == ".jsonl" else _tsv_lines)(path, source)
+    wanted = with_where(_columns(source), (*source.where, *source.target_where))
+    table = _json_rows(path, wanted) if kind_of(path) == ".jsonl" else table_rows(path, wanted, source.header, quoted=source.quoted)
     if not source.target_where:
-        asked = 0
-        for number, cells, document in lines:
-            if not is_asked_for(cells, source.where):
-                removed[NOT_ASKED_FOR] += 1
-                continue
-            asked += 1  # blocks have what is asked for, in all languages the same
+        for place, number, cells in asked_for(table, source.where, removed):
             text, target = _joined(cells["text"]), _joined(cells["target"])
             if (isinstance(cells["text"], list) and not text) or (isinstance(cells["target"], list) and not target):
                 removed["no pages"] += 1
             else:
-                yield Targeted(text, target, block_of(asked) if document is None else document, number)
+                yield Targeted(text, target, cells.get("document", block_of(place)), number)
         return
-    read = list(lines)
-    targets: dict[str | None, tuple[int, str]] = {}
+    read = [(number, cells, cells.get("document", "")) for number, cells in table]
+    targets: dict[str, tuple[int, str]] = {}
     for number, cells, document in read:
         if is_asked_for(cells, source.target_where):
             if document in targets:
@@ -150,7 +146,7 @@ def _read_rows(path: Path, source: LabelledSource, removed: Counter[str]) -> Ite
             if not has_target:
                 removed[NOT_ASKED_FOR] += 1
         elif document in targets:
-            yield Targeted(_joined(cells["text"]), targets[document][1], document or "", number)
+            yield Targeted(_joined(cells["text"]), targets[document][1], document, number)
         else:
             removed["no target with this document"] += 1
 
@@ -165,23 +161,11 @@ def _columns(source: LabelledSource) -> dict[str, int | str]:
     return {what: column for what, column in source.columns.items() if not isinstance(column, list)}
 
 
-def _wanted(source: LabelledSource) -> dict[str, int | str]:
-    return with_where(_columns(source), (*source.where, *source.target_where))
-
-
-def _tsv_lines(path: Path, source: LabelledSource) -> Iterator[tuple[int, dict[str, str], str | None]]:
-    for number, row in table_rows(path, _wanted(source), source.header, quoted=source.quoted):
-        yield number, row, row.get("document")
-
-
-def _json_lines(path: Path, source: LabelledSource) -> Iterator[tuple[int, dict[str, Any], str | None]]:
-    wanted = _wanted(source)
-
+def _json_rows(path: Path, wanted: dict[str, int | str]) -> Iterator[tuple[int, dict[str, Any]]]:
     def cells_of(row: Any) -> dict[str, Any]:
         return {what: (dig_name if what == "document" else _taken)(row, str(key)) for what, key in wanted.items()}
 
-    for number, cells in json_rows(path, cells_of, wanted):
-        yield number, cells, cells.get("document")
+    return json_rows(path, cells_of, wanted)
 
 
 _SLICE = regex.compile(r"(.+)\[(\d*):(\d*)\]")
