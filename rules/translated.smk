@@ -23,8 +23,9 @@ rule translated:
         language=lambda w: CONFIG.labelled[w.labelled].language,
         held_out=lambda w, input: flags(input, "held_out"),
         targets=of(text_inputs.translated_targets),
+        form=unrecorded(text_inputs.translated_form),
         settings=of(text_inputs.translating_settings),
     shell:
         "python -m workflow_scripts.tasks.translated --model {input.model:q} --train {input.train:q} --examples {output.examples:q} "
         "--sentences {output.sentences:q} --report {output.report:q} --unit {params.unit} --languages {params.language} {wildcards.lang} "
-        "{params.held_out:q} {params.targets} --threads {threads} --settings {params.settings:q} > {log:q} 2>&1"
+        "{params.held_out:q} {params.targets} {params.form} --threads {threads} --settings {params.settings:q} > {log:q} 2>&1"

@@ -190,6 +190,8 @@ def test_a_module_a_package_and_an_entry_point(tmp_path):
     written(tmp_path / "plain_module.py", name="plain")
     written(tmp_path / "some_package/__init__.py", "from some_package import other\n")
     other = written(tmp_path / "some_package/other.py", name="packed")
+    words = written(tmp_path / "some_package/words.tsv", "a\tb\n")
+    written(tmp_path / "some_package/.hidden/notes", "")
     deep = [written(tmp_path / f"deep_package/{name}.py", "") for name in ("__init__", "helpers")]
     deep += [written(tmp_path / "deep_package/bridges/__init__.py", ""), written(tmp_path / "deep_package/bridges/mine.py", name="deep")]
     written(tmp_path / "a.file.py", name="dotted")
@@ -199,12 +201,32 @@ def test_a_module_a_package_and_an_entry_point(tmp_path):
     for _ in range(2):  # again, after all was forgotten
         plugins.load(["plain_module", "some_package", "shuffle", "deep_package.bridges.mine", str(tmp_path / "a.file.py")])
         assert {"plain", "packed", "pointed"} <= {*registry.entries("noise")}
-        assert plugins.files_of(registry.entry("noise", "packed")) == [str(tmp_path / "some_package/__init__.py"), other]
+        # all files of a package count, whatever of them it reads
+        assert plugins.files_of(registry.entry("noise", "packed")) == [str(tmp_path / "some_package/__init__.py"), other, words]
         # what is nearer may import what is further up
         assert {*plugins.files_of(registry.entry("noise", "deep"))} == {*deep}
         for name, file in (("plain", "plain_module.py"), ("pointed", "pointed_at.py"), ("dotted", "a.file.py")):
             assert plugins.files_of(registry.entry("noise", name)) == [str(tmp_path / file)]
         plugins.forget()
+
+
+@pytest.mark.parametrize("names", [("one", "two"), ("two", "one")])
+def test_modules_of_a_package_may_import_each_other_in_either_order(tmp_path, names):
+    package = f"pair_{names[0]}"
+    written(tmp_path / f"{package}/__init__.py", "")
+    written(tmp_path / f"{package}/one.py", name="first")
+    written(tmp_path / f"{package}/two.py", f"import {package}.one\n" + NOISE.format(name="second"))
+    plugins.load([f"{package}.{name}" for name in names])
+    assert {"first", "second"} <= {*registry.entries("noise")}
+
+
+def test_files_that_settings_name_count(tmp_path):
+    path = written(tmp_path / "mine.py")
+    plugins.load([path])
+    words = written(tmp_path / "words.tsv", "")
+    given = {"dictionary": {"de": words}, "others": ["nowhere.tsv", "x" * 5000, "", "a\0b"], "rate": 0.3}
+    assert plugins.files_of(registry.entry("noise", "same"), settings=given) == [path, words]
+    assert plugins.files_of(registry.entry("noise", "mask"), settings=given) == []
 
 
 def test_a_module_may_lie_in_the_folder_of_the_run_where_nothing_else_is_found(tmp_path, monkeypatch):

@@ -15,7 +15,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, get_type_hints
@@ -115,9 +115,10 @@ def _load_one(key: str, name: str) -> Plugin:
         raise InputError(f"plugin {name}: {where}") from None
     finally:
         registry.LOADING.pop()
-    if not (own := _own(key)):
+    own, files = _own(key), _files(module, key)
+    # what a module of a package imports registers with it, whichever is loaded first
+    if not own and not any({*files} & {*other.files} for other in _PLUGINS.values()):
         raise InputError(f"plugin {name}: registers nothing; decorate a function of it, for example with crossgap.noise")
-    files = _files(module, key)
     heavy = tuple(library for library in HEAVY if library not in there and (lazily.is_loaded(library) or _asks_for(module, library)))
     return Plugin(name, files, own, heavy, _checksum(files))
 
@@ -205,12 +206,18 @@ def _called(path: str) -> str:
 
 
 def _files(module: ModuleType, key: str) -> tuple[Path, ...]:
-    """The source of a plugin: its file, or that of the whole package that its module is in, of which it may import anything."""
+    """What a plugin is made of: its file, or those of the whole package that its module is in, of which it may import and read anything."""
     source = Path(module.__file__ or "")
     within = "" if _is_file(key) else module.__package__ or ""
     if not within and source.name != "__init__.py":
         return (source,)
-    return tuple(sorted(source.parents[within.count(".")].rglob("*.py")))
+    package = source.parents[within.count(".")]
+    return tuple(path for path in sorted(package.rglob("*")) if path.is_file() and not _is_passing(path.relative_to(package)))
+
+
+def _is_passing(path: Path) -> bool:
+    """Whether a file of a package comes and goes by itself: compiled modules, and what is hidden."""
+    return any(part.startswith(".") or part == "__pycache__" for part in path.parts)
 
 
 def _where(error: BaseException) -> str:
@@ -233,10 +240,28 @@ _IMPORTING = str(Path(importlib.__file__).parent)
 _OURS = str(Path(__file__).parent)
 
 
-def files_of(*used: registry.Entry | None) -> list[str]:
-    """The files of the plugins that these entries come from, each once: what jobs that use the entries are made of."""
+def files_of(*used: registry.Entry | None, settings: Any = None) -> list[str]:
+    """What jobs that use these entries are made of: the files of the plugins that these come from, each once, and those that `settings` name."""
     names = dict.fromkeys(one.plugin for one in used if one and one.plugin)
-    return [str(path) for name in names for path in _PLUGINS[name].files]
+    return [*(str(path) for name in names for path in _PLUGINS[name].files), *(files_in(settings) if names else ())]
+
+
+def files_in(settings: Any) -> list[str]:
+    """The files that are there among the texts of some settings, from the working directory on, each once."""
+    if is_dataclass(settings) and not isinstance(settings, type):
+        settings = [getattr(settings, each.name) for each in fields(settings)]
+    if isinstance(settings, Mapping):
+        settings = [*settings.values()]
+    if isinstance(settings, list | tuple):
+        return [*dict.fromkeys(path for value in settings for path in files_in(value))]
+    return [str(settings)] if isinstance(settings, str | Path) and str(settings).strip() and _is_file_here(settings) else []
+
+
+def _is_file_here(path: str | Path) -> bool:
+    try:
+        return Path(path).is_file()
+    except (OSError, ValueError):  # a text that is no path
+        return False
 
 
 def sha256_of(entry: registry.Entry) -> str | None:

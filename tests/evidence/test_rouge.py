@@ -30,6 +30,12 @@ def test_a_corpus_has_the_mean_of_its_summaries_and_rouge_scores_own_numbers():
         assert Rouge(name, "en").corpus_score(hypotheses, [plain]).score == pytest.approx(100 * sum(scores) / len(scores))
 
 
+def test_by_sentences_their_order_does_not_count():
+    summary, reference = "It rains today. The cat sleeps on the roof.", "The cat sleeps on the roof. It rains today."
+    found = [Rouge(name, "en").sentence_score(summary, [reference]).score for name in ("ROUGE-L", "ROUGE-Lsum")]
+    assert found == [pytest.approx(100 * 6 / 9), pytest.approx(100)]
+
+
 @pytest.mark.parametrize(
     "code, text, tokens",
     [

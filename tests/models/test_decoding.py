@@ -13,8 +13,10 @@ from tiny_decoders import small_decoder
 from tiny_models import manual_pairs, small_encoder, small_model
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, MBartForConditionalGeneration
 
+from workflow_scripts import registry
 from workflow_scripts.models import decoding, engines
 from workflow_scripts.models.decoding import Decoding
+from workflow_scripts.models.engines import number_format
 from workflow_scripts.models.recognition import longest_row
 from workflow_scripts.models.sga import FILE
 from workflow_scripts.models.tokenisation import load_codec
@@ -212,6 +214,15 @@ def test_penalties_that_a_model_brings_are_not_heeded(model, tmp_path):
     given = read_json(copy / "generation_config.json")
     (copy / "generation_config.json").write_text(json.dumps(given | penalties))
     assert translate(tmp_path, engine="huggingface") == plain
+
+
+def test_t5_is_not_decoded_in_float16():
+    t5, mbart = (registry.entry("family", name) for name in ("mt5", "mbart"))
+    kinds = {"float16", "float32", "bfloat16"}
+    assert [number_format("auto", form, on) for form in (t5, mbart) for on in (False, kinds)] == ["float32"] * 3 + ["float16"]
+    assert number_format("bfloat16", t5, kinds) == "bfloat16" and number_format("int8", t5, False) == "int8"
+    with pytest.raises(InputError, match=r"decoding\.compute_type float16: mT5 runs over in float16; set it to auto"):
+        number_format("float16", t5, kinds)
 
 
 def test_a_gpu_without_cuda_12s_library_is_refused_before_decoding(model, monkeypatch):

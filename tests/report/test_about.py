@@ -46,6 +46,9 @@ def test_the_command_is_what_snakemake_was_called_with(tmp_path):
     said = "\nSNAKEMAKE\n  Command: /x/__main__.py --logger crossgap --logger-crossgap-events /tmp/e --cores all --configfile my.yaml\n"
     put(root / "logs/snakemake.log", said)
     assert about.command(root) == ["--cores", "all", "--configfile", "my.yaml"]
+    # a look at the next recipe in the same folder made nothing of these results
+    put(tmp_path / ".snakemake/log/2026.snakemake.log", "\nSNAKEMAKE\n  Command: /x/snakemake preflight --cores 1 --configfile next.yaml\n")
+    assert about.command(root) == ["--cores", "all", "--configfile", "my.yaml"]
     text = plain(report(root, tmp_path)[0])
     assert "snakemake --cores all --configfile my.yaml --config 'run={seeds: [1, 2, 3]}' tells, in about three times its time" in text
     assert "The run was called with: snakemake --cores all --configfile my.yaml" in text

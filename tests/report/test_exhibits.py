@@ -5,7 +5,7 @@ import shutil
 import zstandard
 from invented import MAPPING, configuration, plain, put, report, results
 
-from workflow_scripts.report.exhibits import AMONG, noised_lines, rare_words, typical_ones
+from workflow_scripts.report.exhibits import AMONG, marked, noised_lines, rare_words, typical_ones
 from workflow_scripts.stage import read_json
 
 
@@ -15,6 +15,13 @@ def test_texts_carry_their_language_and_changes_are_marked(page):
     assert "<mark>you</mark>" in html and "<mark>&lt;mask&gt;</mark>" in html and "<mark>cell</mark>" in html
     assert f"evenly spaced in the first {AMONG} lines of each language" in plain(html)
     assert "table 0.00" in plain(html)  # of a score just below zero
+
+
+def test_text_without_spaces_is_marked_word_by_word():
+    before, after = "打开文件，然后选择窗口。", "打开file，然后选择窗口。"
+    tokens = marked(before, after, "zh")
+    assert "".join(text for text, _ in tokens) == after and [text for text, changed in tokens if changed] == ["file"]
+    assert marked("Open the file", "Open das file", "en") == [("Open", False), ("das", True), ("file", False)]
 
 
 def test_the_noise_of_the_published_code_stands_beside_the_papers(tmp_path):

@@ -168,6 +168,9 @@ def test_distances_of_the_model_before_training_have_published_numbers_too(tmp_p
     config.experiments["demo"].published = [number]
     (row,) = section(study_of(root, config))["published"]
     assert row["measured"]["mean"] == 23.25 / 2 and row["differs"] == ["direction en-de there, de-en here"]
+    config.experiments["demo"].published = [replace(number, updates=500_000, direction="")]
+    (row,) = section(study_of(root, config))["published"]
+    assert row["differs"] == ["500,000 updates there, those of the backbone here"]
 
 
 def test_updates_until_the_baselines_loss_are_beside_the_published_ones(tmp_path):

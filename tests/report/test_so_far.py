@@ -31,7 +31,7 @@ def made(root, **given):
 def test_the_arms_that_are_there_are_compared_and_the_others_are_named(tmp_path):
     root = unfinished(tmp_path, "mask", "random")
     state = tmp_path / "state.json"
-    state.write_text(json.dumps({"missing": [["demo", "mask"]], "doing": ["mask: finetuning, 5 of 9 updates"], "left": 610.0}))
+    state.write_text(json.dumps({"missing": [["demo", "mask", "1"]], "doing": ["mask: finetuning, 5 of 9 updates"], "left": 610.0}))
     html = made(root, state=state, comparisons=tmp_path / "comparisons.tsv")
     text = plain(html)
     assert "This run is not finished." in text and "Still to come: mask, random." in text
@@ -70,9 +70,16 @@ def test_a_part_that_lacks_a_file_comes_later(tmp_path):
 def test_an_arm_that_is_made_anew_is_not_there(tmp_path):
     root = unfinished(tmp_path)
     state = tmp_path / "state.json"
-    state.write_text(json.dumps({"missing": [["demo", "csr"]], "doing": [], "left": None}))
+    state.write_text(json.dumps({"missing": [["demo", "csr", "1"]], "doing": [], "left": None}))
     text = plain(made(root, state=state))
     assert "Still to come: csr." in text and "csr has" not in text
+
+
+def test_a_seed_is_shown_while_others_are_made(tmp_path):
+    root = unfinished(tmp_path, seeds=(1, 2))
+    missing = {("demo", arm, "2") for arm in ("finetune", "csr", "mask", "random")}
+    shown = so_far.of_what_is_there(root, Plans(configuration((1, 2))), missing)
+    assert shown.experiments["demo"].seeds == [1] and shown.experiments["demo"].arms == ["finetune", "csr", "mask", "random"]
 
 
 def test_the_seeds_that_the_first_answer_has_are_shown(tmp_path):

@@ -49,6 +49,16 @@ def test_a_phase_of_a_translation(phase, said):
     [
         ({"data": "translation"}, None, "translation learns from pairs of sentences in two languages of experiments.help-modules"),
         ({"data": "denoising", "text": "help"}, ENCODER, "arms.chain: objective denoising is not for XLM-R, which has no decoder"),
+        (
+            {"data": "veco", "objective": {"veco": {"is_mlm": False, "cs_mlm": False}}},
+            ENCODER,
+            "arms.chain.objective.veco: tlm alone needs the pairs of `bitext`",
+        ),
+        (
+            {"data": "veco", "text": "help", "objective": {"veco": {"cross_attention_first": 100}}},
+            ENCODER,
+            "arms.chain.objective.veco.cross_attention_first: 100 must be less than the 100 updates of the pretraining",
+        ),
         ({"data": "mask", "text": "french"}, None, "arms.chain.text: 'french' is in de and fr; experiments.help-modules needs en"),
     ],
 )

@@ -83,6 +83,10 @@ def test_answers_come_from_the_table_of_comparisons(tmp_path):
     table.write_text(HEAD + "\n".join(rows) + "\nx\tpages\tBLEU\tmask\tcsr\t1\t\t\t\t\t\t\t\n")
     (row,) = outcomes.answers(table)
     assert outcomes.answer_line(row) == "csr − finetune +3.1 BLEU (95 % +2.1 to +4.0, p < 0.001)"
+    # summaries lead with ROUGE-L, whatever stands first
+    summaries = "".join(f"{row.replace('BLEU', 'ROUGE-1').replace('chrF', 'ROUGE-L')}\n" for row in rows)
+    table.write_text(HEAD + summaries, "utf-8")
+    assert [one["metric"] for one in outcomes.answers(table)] == ["ROUGE-L"]
     # one that rounds to zero has no sign
     assert outcomes.answer_line(row | {"difference": "-0.04", "low": "-0.31", "p": ""}) == "csr − finetune 0.0 BLEU (95 % −0.3 to +4.0)"
     assert [outcomes.signed(number) for number in (0.004, -0.004, 1.5, -0.31)] == ["0.00", "0.00", "+1.50", "−0.31"]

@@ -210,7 +210,7 @@ def test_comparison_of_arms(text, tmp_path):
 
 def test_a_label_may_begin_with_a_hyphen(tmp_path):
     labels = ["NN", "-LRB-", "--"]
-    plan = SimpleNamespace(text=SimpleNamespace(labels=labels), task=LABELLING, settings=SimpleNamespace(metrics=[]))
+    plan = SimpleNamespace(text=SimpleNamespace(labels=labels), task=LABELLING)
     (tmp_path / "en.tsv").write_text("NN -LRB- --\tdog ( –\t\n", encoding="utf-8")
     for arm, tags in (("base", "NN NN NN"), ("better", "NN -LRB- --")):
         (tmp_path / arm).mkdir()

@@ -170,6 +170,14 @@ def test_a_pair_is_translated_and_its_label_kept_as_the_rule_calls_it(tmp_path, 
         main(small_model(tmp_path), table, *outputs, unit="target", languages=("en", "de"), target_languages=targets)
         assert read_table(outputs[0]) == [Example(label, "ONE THING.", "", line=1)]
         assert read_json(outputs[2])["target_language"] == "de"
+    # what is done to the texts of all parts is done to translations as well
+    table.write_text("Why?\tOne thing.\t\nWhat?\tIt.\t\n", "utf-8")
+    form = {"lowercase": True, "min_words": 2}
+    main(small_model(tmp_path), table, *outputs, unit="target", languages=("en", "de"), target_languages=("en", "de"), **form)
+    assert read_table(outputs[0]) == [Example("why?", "one thing.", "", line=1)]
+    assert read_json(outputs[2])["removed"] == {"too short": 1}
+    block = SimpleNamespace(labelled=SimpleNamespace(lowercase=True, min_words=2))
+    assert text_inputs.translated_form(block) == "--lowercase --min-words 2"
 
 
 def test_a_model_translates_a_table(tmp_path):

@@ -141,6 +141,17 @@ def test_questions_of_another_format(tmp_path):
         read_texts(tmp_path / "x.json")
 
 
+def test_a_test_set_without_two_documents_for_any_query_is_refused(tmp_path):
+    (tmp_path / "train.tsv").write_text("a\tx\t1\na\ty\t0\n")
+    (tmp_path / "test.tsv").write_text("b\tz\t1\nc\tw\t1\n")
+    files = [LabelledSource(str(tmp_path / f"{name}.tsv"), {"text": 1, "pair": 2, "label": 3}) for name in ("train", "test")]
+    settings = Labelled(language="en", labels=["0", "1"], unit="query", train=files[0], dev=files[0], test={"en": files[1]})
+    outputs = [tmp_path / name for name in ("x", "x.text", "x.json")]
+    main(*outputs, part="dev", settings=settings)
+    with pytest.raises(InputError, match=r"test\.tsv: no query of 'test/en' has two documents, so there is nothing to rank"):
+        main(*outputs, part="test/en", settings=settings)
+
+
 def test_parts_share_no_article_and_no_query(tmp_path):
     def source(code: str) -> dict[str, str]:
         files = {"queries": "questions", "documents": "sentences"}

@@ -31,6 +31,17 @@ def test_swapped_scripts(tmp_path):
         check_languages(both, ("ru", "en"), "r.tsv")
 
 
+def test_a_romanised_side_is_read_with_a_note(capsys):
+    hindi = "Yeh file bahut badi hai, aur mujhe yeh kitaab pasand hai."
+    pairs = [Pair("", hindi, "This file is very large, and I like this book.", number) for number in range(1, 60)]
+    check_languages(pairs, ("hi", "en"), "chat.tsv")
+    assert capsys.readouterr().out == "note: chat.tsv: the Hindi side is written in Latin script, and does not read as English\n"
+    with pytest.raises(
+        InputError, match=r"chat\.tsv, line 1: the Hindi side is written in Latin script; name the right file or column of hi"
+    ):
+        check_languages([pair._replace(a=pair.b) for pair in pairs], ("hi", "en"), "chat.tsv")
+
+
 def test_a_language_may_have_two_scripts():
     latin = [Pair("", "Otvorite datoteku i izaberite prozor", "Open the file, choose the window", number) for number in range(1, 60)]
     cyrillic = [pair._replace(a="Отворите датотеку и изаберите прозор") for pair in latin]

@@ -5,6 +5,7 @@ import json
 import lzma
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -284,6 +285,37 @@ def test_what_dev_or_a_test_set_has_is_not_trained_on(tmp_path):
     }
     assert (tmp_path / "train.txt").read_text().split("\n") == ["Four.", "Five.", "one two", "other", ""]
     assert read_json(tmp_path / "train.json")["removed"] == {"equals dev or test": 2}
+
+
+@pytest.mark.parametrize("in_one_file", [False, True])
+def test_translations_lose_what_the_training_text_lost(tmp_path, capsys, in_one_file):
+    texts = {"en": ["The cat sleeps.", "It rains.", "He runs."], "de": ["Die Katze schläft.", "Es regnet.", "Er läuft."]}
+    rows = {code: "".join(f"{code}\t{line}\t{'yes' if n else 'no'}\n" for n, line in enumerate(lines)) for code, lines in texts.items()}
+    for name, text in (("all", "code\ttext\tlabel\n" + rows["en"] + rows["de"]), *rows.items(), ("fewer", "de\tEs regnet.\tyes\n")):
+        (tmp_path / f"{name}.tsv").write_text(text, encoding="utf-8")
+    (tmp_path / "test.tsv").write_text("en\tit rains\tyes\nen\tNew.\tno\n")
+
+    def source(name, **more):
+        return LabelledSource(str(tmp_path / f"{name}.tsv"), {"text": 2, "label": 3}, **more)
+
+    train, german = source("en"), source("de")
+    if in_one_file:
+        train, german = (replace(source("all", header=True, where={"code": code}), columns=NAMED) for code in ("en", "de"))
+    settings = Labelled(language="en", labels=["yes", "no"], train=train, dev=source("test"), test={}, translations={"de": german})
+    (tmp_path / "translations").mkdir()
+    assert parts(tmp_path, settings, "train", "translations/de") == {
+        "train": ["The cat sleeps.", "He runs."],
+        "translations/de": ["Die Katze schläft.", "Er läuft."],
+    }
+    assert read_json(tmp_path / "translations/de.json")["removed"]["its original equals dev or test"] == 1
+    capsys.readouterr()
+    assert parts(tmp_path, replace(settings, translations={"de": source("fewer")}), "translations/de") == {
+        "translations/de": ["Es regnet."]
+    }
+    assert "has 1 examples, and the training text 3, so nobody can tell the translations of 1 examples" in capsys.readouterr().out
+
+
+NAMED: dict[str, int | str | list[int] | list[str]] = {"text": "text", "label": "label"}
 
 
 def test_texts_of_nothing_but_signs_are_different_texts(tmp_path):

@@ -277,6 +277,9 @@ def test_answers_in_another_normal_form_than_the_passage(tmp_path, form, other):
 def test_an_answer_whose_passage_has_entities(tmp_path):
     ((one,), _, _) = read(squad(tmp_path / "x.json", asked("Tom & Jerry", 4), passage="See Tom &amp; Jerry."))
     assert one.passage[slice(*one.spans[0])] == "Tom & Jerry"
+    # a blank at the end of an answer is none of it, whatever it is written as
+    ((one,), _, _) = read(squad(tmp_path / "x.json", asked("Jerry&nbsp;", 4), passage="Tom Jerry&nbsp;"))
+    assert one.passage[slice(*one.spans[0])] == "Jerry" and one.spans[0][1] <= len(one.passage)
 
 
 HUB = [

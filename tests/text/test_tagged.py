@@ -55,6 +55,13 @@ def test_formats(tmp_path, name, text, choices):
     assert read(tmp_path / name, text, **choices)[0] == EXPECTED
 
 
+def test_an_empty_word_of_a_list_keeps_its_place(tmp_path):
+    rows = [{"words": ["The", "", "\ufeff"], "tags": ["DET", "PUNCT", "NOUN"]}]
+    text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
+    [(words, tags)], changed = read(tmp_path / "x.jsonl", text)
+    assert len(split_words(join_words(words))) == len(tags) == 3 and changed == {"empty word kept as a blank": 2}
+
+
 def test_words_with_a_hash_or_a_blank_of_their_own_are_words(tmp_path):
     text = "# sent_id 7\n# NOUN x\n#1 NOUN x\n10\u00a0000 NOUN x\n\nhouse NOUN x\n# PUNCT x\n"
     ((first, _), (second, tags)), _ = read(tmp_path / "x", text)

@@ -259,6 +259,32 @@ def test_a_folder_with_an_adapter_names_the_command_that_merges_it(setup, traine
         main(trained[1] / "adapter", trained[1] / "adapter")
 
 
+def test_an_adapter_of_a_model_in_16_bits_is_merged_in_float32(tmp_path):
+    start = small_decoder(tmp_path, "qwen3")
+    network = load_network(start, "text", dropout=0.0, attention_dropout=0.0, seed=1)
+    network.bfloat16().save_pretrained(start)
+    network = load_network(start, "text", dropout=0.0, attention_dropout=0.0, seed=1)
+    adapted = adapt(network, LORA, 1)
+    with torch.no_grad():
+        for name, weight in network.named_parameters():
+            if "lora_B" in name:
+                weight.normal_(std=1e-4)
+    save_adapter(adapted, start, tmp_path / "adapter", {"base": {}, "languages": ["de", "en"]})
+    main(tmp_path / "adapter", tmp_path / "merged", base=str(start))
+    merged_weights = load_file(tmp_path / "merged/model.safetensors")
+    merged(adapted)
+    trained_here = network.state_dict()
+    changed = [name for name, weight in load_file(start / "model.safetensors").items() if not merged_weights[name].equal(weight.float())]
+    assert changed and all(torch.allclose(merged_weights[name], trained_here[name], rtol=0, atol=1e-7) for name in changed)
+    assert {weight.dtype for weight in merged_weights.values()} == {torch.float32}
+
+
+def test_an_adapter_that_changes_no_weights_cannot_be_merged(tmp_path):
+    (tmp_path / "adapter_config.json").write_text('{"peft_type": "PROMPT_TUNING", "base_model_name_or_path": "x"}')
+    with pytest.raises(InputError, match="is of the kind PROMPT_TUNING, which adds to what a model reads and changes no weights"):
+        main(tmp_path, tmp_path / "merged")
+
+
 @pytest.mark.parametrize("in_base", [False, True])
 def test_a_merged_adapter_is_asked_as_the_model_that_was_trained(tmp_path, in_base):
     start, asked = small_decoder(tmp_path, "qwen3", chat=True), Templates(task="{source} =>", chat=True)

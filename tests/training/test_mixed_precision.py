@@ -130,6 +130,19 @@ def test_so_are_those_of_veco(tmp_path, loss, alone):
     near(*(gradients(stack, batch, precision, update_loss(stack, Training(loss=loss), precision)) for precision in PRECISIONS))
 
 
+def test_frequencies_of_rotary_positions_are_not_rounded(tmp_path):
+    """They are multiplied by positions: in bfloat16 the phase at the 500th would be wrong by half a radian."""
+    network = load_network(small_decoder(tmp_path, "qwen3"), "text", **NO_DROPOUT, seed=1).train()
+    found: list[tuple[torch.Tensor, ...]] = []
+    network.model.rotary_emb.register_forward_hook(lambda module, given, phases: found.append(phases))
+    for context in (nullcontext(), copied_weights(network)):
+        with context:
+            network(torch.tensor([[5]]), position_ids=torch.tensor([[500]]))
+    exact, rounded = found
+    assert {each.dtype for each in rounded} == {torch.bfloat16}
+    assert all(torch.equal(one.bfloat16(), other) for one, other in zip(exact, rounded, strict=True))
+
+
 def test_weights_stay_as_they_are_and_where_they_are(tmp_path):
     network, batch = a_network(tmp_path, "mbart")
     before = {name: (weight, weight.clone()) for name, weight in network.named_parameters()}

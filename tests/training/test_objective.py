@@ -1,5 +1,6 @@
 """An objective of one's own: a function that makes rows of lines."""
 
+import json
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -25,6 +26,13 @@ class Own:
     """Settings of an objective."""
 
     rate: float = 0.5
+
+
+@dataclass
+class Named:
+    """Settings that name a file."""
+
+    words: str = ""
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +69,17 @@ def test_no_end_is_learnt_behind_a_text_that_is_cut(tmp_path):
         assert labels == [*read[1:], end] and len(read) < max_length
 
 
+def test_a_file_that_the_settings_name_decides_what_is_learnt(tmp_path, register):
+    words, found = tmp_path / "words.tsv", []
+    register(lambda lines, codec, language: [], settings=Named)
+    block = Pretraining(objective_settings={"words": str(words)})
+    for text in ("a", "b", "b"):
+        words.write_text(text)
+        material = registry.entry("objective", "made").prepare(block, Text({"de": ["x"]}), Text({"de": ["y"]}), 1, tmp_path)
+        found.append(material.text["objective.json"].read_text())
+    assert found[0] != found[1] == found[2] and json.loads(found[0]).keys() == {"objective", "settings", "files"}
+
+
 def test_what_another_version_of_a_plugin_has_trained_is_not_gone_on_from(monkeypatch):
     """Neither where its objective has a network or a loss of its own, of which no file tells."""
     entry, method = registry.entry("objective", "veco"), Method(about={"objective": "veco"})
@@ -88,15 +107,15 @@ def test_rows_are_made_anew_in_each_epoch_and_again_the_same(codec, tmp_path, re
     assert all(read == labels for read, labels in plain(everything.epoch(0)))
 
 
-@pytest.mark.parametrize("too_long", [None, "leave_out"])
-def test_lines_that_are_too_long_are_counted_and_left_out_if_asked(codec, tmp_path, register, too_long):
-    register(guessed, settings=Own)
+@pytest.mark.parametrize(("too_long", "cuts"), [(None, True), ("leave_out", True), (None, False), ("cut", False)])
+def test_lines_that_are_too_long_are_counted_and_left_out_if_asked(codec, tmp_path, register, too_long, cuts):
+    register(guessed, settings=Own, cuts=cuts)
     lengths = [[len(row) for row in codec.encode(lines[:8], "de")] for lines in manual_pairs(12)]
     most = max(map(max, lengths)) - 1
     rounds, dev = made(codec, tmp_path, max_length=most, too_long=too_long)
     long = [sum(length > most for length in side) for side in lengths]
     assert [(about["rows"], about["too_long"]) for about in rounds.too_long] == [(8, count) for count in long]
-    assert rounds.rows == len(rounds.epoch(0)) == 16 - (sum(long) if too_long else 0)
+    assert rounds.rows == len(rounds.epoch(0)) == 16 - (sum(long) if too_long == "leave_out" or not (cuts or too_long) else 0)
     assert all(part.too_long[0]["rows"] == 4 for part in dev)
 
 

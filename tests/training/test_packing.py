@@ -220,6 +220,17 @@ def test_a_row_that_noise_makes_longer_ends_no_training():
         Batches(Growing(140), 130, 1, 1)[0]
 
 
+def test_a_row_that_noise_makes_longer_than_a_window_is_refused():
+    def check(longest):
+        if longest > 130:
+            raise InputError(f"it has {longest}")
+
+    updates = PackedBatches(Growing(126, 140), 1024, 12, 1, 128, check)
+    assert len(updates.cut(1)) == 4
+    with pytest.raises(InputError, match="it has 140"):
+        updates.cut(2)
+
+
 def test_rows_have_room_for_prompt_source_and_answer():
     assert (PackedBatches(Growing(140), 1024, 1, 1, 128).length, PackedBatches(Growing(100), 1024, 1, 1, 128).length) == (192, 128)
 

@@ -33,15 +33,26 @@ def test_a_side_that_is_cut_has_no_end_mark_and_all_else_of_its_row(tmp_path, fa
     sides = [read_side(codec, [LONG, "Text"], "de", room, labels=labels) for labels in (False, True)]
     source, labels = (side.ids[0] for side in sides)
     assert [side.too_long.tolist() for side in sides] == [[True, False]] * 2
-    (whole,), end = codec.encode([LONG], "de"), codec.tokenizer.eos_token_id
-    cut, uncut = (collate([row], codec.tokenizer.pad_token_id) for row in ((source, labels), (whole, whole)))
+    (whole, short), end = codec.encode([LONG, "Text"], "de"), codec.tokenizer.eos_token_id
+    tags = [unlearnt(whole[0])] if family == "bart" else whole[:1]
+    cut, uncut = (collate([row], codec.tokenizer.pad_token_id) for row in ((source, labels), (whole, [*tags, *whole[1:]])))
     assert end not in source and [i for i in codec.encode([LONG], "de", 20)[0] if i != end] == list(source)
     # the decoder begins as in a whole row, and learns the same pieces, but nothing behind the last one
     read, learnt = cut["decoder_input_ids"][0].tolist(), cut["labels"][0].tolist()
     assert read == uncut["decoder_input_ids"][0, : len(read)].tolist()
     assert learnt == [*uncut["labels"][0, : len(read) - 1].tolist(), -100] and end not in learnt
     # a row with room is as it always was
-    assert [list(side.ids[1]) for side in sides] == [codec.encode(["Text"], "de")[0]] * 2
+    assert [list(side.ids[1]) for side in sides] == [short, [*tags, *short[1:]] if family == "bart" else short]
+
+
+def test_a_bart_reads_its_tag_and_does_not_learn_to_write_it(tmp_path):
+    codec = load_codec(small_model(tmp_path, "bart"))
+    (row,) = codec.encode(["Text"], "en")
+    labels = read_side(codec, ["Text"], "en", Room(20, leave_out=False), labels=True).ids[0]
+    start, end = codec.tokenizer.bos_token_id, codec.tokenizer.eos_token_id
+    batch = collate([(row, labels)], codec.tokenizer.pad_token_id)
+    assert batch["decoder_input_ids"][0].tolist() == [end, start, *row[1:-1]]
+    assert batch["labels"][0].tolist() == [-100, *row[1:-1], end]
 
 
 def test_a_document_that_is_cut_is_still_read_with_its_end_and_its_summary_has_none(setup):
@@ -134,6 +145,18 @@ def test_segments_around_a_line_that_is_left_out_are_adjacent(tmp_path):
         rows[name] = read(part, codec, block, seed=1)
     assert rows["cut"].rows == 1 + 1 + 2 and rows["leave_out"].rows == 1 + 2
     assert rows["cut"].too_long == rows["leave_out"].too_long == [{"text": "de", "rows": 6, "too_long": 1}]
+
+
+@pytest.mark.parametrize("leave_out", [True, False])
+def test_a_bart_does_not_learn_to_write_its_tag_of_pairs_either(tmp_path, leave_out):
+    codec = load_codec(small_model(tmp_path, "bart"))
+    files = {code: tmp_path / f"two.{code}" for code in ("de", "en")}
+    for code, line in (("de", "Ja.\n"), ("en", "Yes.\n")):
+        files[code].write_text(line)
+    pairs = read_pairs(files, codec, Room(30, leave_out))
+    [(read, labels)] = SampledPairs([pairs], [[("de", "en")]], 1.0, 1).epoch(0)
+    tag = codec.tag("en")
+    assert read[0] == tag and labels[0] == unlearnt(tag) and tag not in labels
 
 
 def test_pairs_that_a_backbone_translates_are_left_out_or_cut_where_they_are_written(setup):

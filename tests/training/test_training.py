@@ -311,6 +311,12 @@ def test_words_of_the_source_are_switched_anew_in_each_epoch_and_the_target_stay
     assert any(changed) and first != second
     assert rows.epoch(0) == first != SwitchedText(*text, lexicon, CodeSwitch(SpanNoise(rate=0.3)), 2).epoch(0)
     assert SwitchedText(*text, lexicon, CodeSwitch(SpanNoise(rate=0.0)), 1).epoch(0) == plain
+    # a pair that is left out changes nothing of the others
+    shorter = SwitchedText(
+        *text[:-1], Training(pairs=60, max_length=60), lexicon, CodeSwitch(SpanNoise(rate=0.3)), 1, Room(90, leave_out=True)
+    )
+    whole = [row for row in shorter.epoch(0) if len(row[0]) < 80]
+    assert 0 < len(whole) <= shorter.rows < 60 and all(row in first for row in whole)
     lexicon.write_text("xyzzy\tplugh\t1\t1.0\n")
     with pytest.raises(InputError, match=r"de-en\.tsv: has no word of the text in de"):
         SwitchedText(*text, lexicon, CodeSwitch(), 1)

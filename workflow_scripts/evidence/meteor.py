@@ -214,5 +214,6 @@ class MeteorJar(_Meteor):
         self._errors.seek(0)
         said = " ".join(self._errors.read().split())
         raise InputError(
-            f"METEOR's program stopped; for language {self.code} it needs its file of paraphrases beside the jar: {said[:300]}"
+            f"METEOR's program stopped: {said[:300]}; for {self.code} it needs its file of paraphrases beside the jar, and it knows some "
+            "European languages and Arabic alone; for others leave `meteor_jar` out"
         )

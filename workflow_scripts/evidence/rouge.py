@@ -1,9 +1,10 @@
-"""rouge: ROUGE-1, ROUGE-2 and ROUGE-L (Lin 2004) of summaries, with the interface of sacreBLEU's metrics.
+"""rouge: ROUGE-1, ROUGE-2, ROUGE-L and ROUGE-Lsum (Lin 2004) of summaries, with the interface of sacreBLEU's metrics.
 
 The library rouge-score counts: F1 of the n-grams, or of the longest common subsequence, that a summary shares with its
 reference, without stemming. The score of a corpus is the mean over its summaries, from 0 to 100. rouge-score's own
 tokeniser knows only the letters a to z. Here text is divided by the segmenter of all stages, lower-cased and without
-punctuation, or into characters for scripts without spaces (`languages`). Zan et al. (section IV-D) used ROUGE-1.5.5
+punctuation, or into characters for scripts without spaces (`languages`). ROUGE-L takes a summary for one sequence of words; ROUGE-Lsum
+goes sentence by sentence (Lin's union), as ROUGE-1.5.5 does with a sentence on each line. Zan et al. (section IV-D) used ROUGE-1.5.5
 (files2rouge), with the Stanford tokeniser for English, which splits clitics ("do n't"), and characters for Chinese.
 """
 
@@ -17,7 +18,7 @@ from sacrebleu.metrics.base import Score, Signature
 
 from workflow_scripts.evidence.metric import SummedMetric
 from workflow_scripts.text.languages import language
-from workflow_scripts.text.words import segment
+from workflow_scripts.text.words import segment, sentences
 
 
 class Rouge(SummedMetric):
@@ -40,10 +41,18 @@ class Rouge(SummedMetric):
         return signature
 
     def _compute_segment_statistics(self, hypothesis: str, ref_kwargs: dict[str, Any]) -> list[float]:
-        return [self._scorer.score_multi(ref_kwargs["references"], hypothesis)[self._kind].fmeasure, 1.0]
+        references = ref_kwargs["references"]
+        if self._kind == "rougeLsum":
+            references, hypothesis = [_by_lines(each) for each in references], _by_lines(hypothesis)
+        return [self._scorer.score_multi(references, hypothesis)[self._kind].fmeasure, 1.0]
 
     def _compute_score_from_stats(self, stats: list[float]) -> Score:
         return Score(self.name, 100 * float(stats[0]) / float(stats[1]))
+
+
+def _by_lines(text: str) -> str:
+    """A text with one sentence on each line."""
+    return "\n".join(sentences(text))
 
 
 class RougeTokenizer(Tokenizer):

@@ -36,7 +36,7 @@ class Scores:
 
     metrics: list[Annotated[str, Named("metric")]] = field(default_factory=lambda: ["BLEU", "chrF", "TER"])
     """Metrics to compute. BLEU is always among them, or ROUGE-L if there is any ROUGE. Default for summarisation: ROUGE-1, ROUGE-2,
-    ROUGE-L. Default for questions, titles and stories: BLEU, ROUGE-L, METEOR."""
+    ROUGE-L; ROUGE-Lsum is ROUGE-L sentence by sentence. Default for questions, titles and stories: BLEU, ROUGE-L, METEOR."""
     meteor_jar: str | None = None
     """Path of METEOR 1.5's program, `meteor-1.5.jar`, with its `data` beside it; needs Java. Without it, METEOR is the version of 2005
     with exact and stem matches, and all tables name it differently."""
@@ -188,7 +188,7 @@ def _ter(code: str, settings: Scores, lowercase: bool) -> Metric:
     return TER() if language(code).spaced else CharacterTER(normalized=True, asian_support=True)
 
 
-for rouge in ROUGES:
+for rouge in (*ROUGES, "ROUGE-Lsum"):
     register_metric(rouge, partial(_rouge, rouge), source="Lin 2004")
 register_metric("METEOR", _meteor, called=_meteor_name, source="Denkowski and Lavie 2014; Banerjee and Lavie 2005")
 register_metric(

@@ -21,6 +21,7 @@ from workflow_scripts.device import chip, pick_device
 from workflow_scripts.evidence.scores import Scores
 from workflow_scripts.evidence.scores import metrics as metrics_of
 from workflow_scripts.models.decoding import Decoding, Translate, generator_of, translator
+from workflow_scripts.models.recognition import family_of
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.number_types import Natural, Positive
 from workflow_scripts.stage import InputError, noted, run, write_json
@@ -146,7 +147,9 @@ def measured(code: str, settings: Scores) -> tuple[dict[str, Any], dict[str, str
 
 def ways(model: Path, settings: Speed, decoding: Decoding) -> Iterator[Way]:
     """The ways in which the model in a folder can write, of lengths as in `decoding`."""
-    precision: Literal["float16", "float32"] = "float16" if pick_device(settings.device).type == "cuda" else "float32"
+    precision: Literal["float16", "float32"] = (
+        "float16" if pick_device(settings.device).type == "cuda" and family_of(model).in_half else "float32"
+    )
     common = replace(decoding, batch_tokens=settings.batch_tokens, device=settings.device, compute_type=precision)
     generator = generator_of(model)
     if generator and generator.write:

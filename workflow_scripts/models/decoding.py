@@ -46,9 +46,9 @@ class Decoding:
     engine_settings: dict[str, Any] = field(default_factory=dict)
     """Settings of a plugin's engine, if it has any."""
     compute_type: Literal["auto", "int8", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16", "float32"] = "auto"
-    """Number format of the weights in CTranslate2. `auto` is float32 on a CPU, and float16 on a GPU that supports it. int8 is faster on a
-    CPU, but changes BLEU by more than many an effect (docs/performance.md). Hugging Face's `generate` and non-autoregressive models take
-    float16, bfloat16 and float32; other values count as `auto`."""
+    """Number format of the weights in CTranslate2. `auto` is float16 on a GPU that supports it, and float32 on a CPU and for T5's kin. In
+    float16 these run over. int8 is faster on a CPU, but changes BLEU by more than many an effect (docs/performance.md). Hugging Face's
+    `generate` and non-autoregressive models take float16, bfloat16 and float32; other values count as `auto`."""
     iterations: Natural | None = None
     """Maximum number of denoising iterations of a non-autoregressive model (SGA). By default the number used in training."""
     alignment_iterations: Positive | None = None

@@ -8,18 +8,19 @@ import ctypes
 import json
 import math
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from importlib import metadata
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import torch
 
 from workflow_scripts.device import pick_device, without_gradients
 from workflow_scripts.models.decoding import Decoding, Translate, longest_source, longest_text
 from workflow_scripts.models.engine import load_to_decode, register_engine
+from workflow_scripts.models.family import Family
 from workflow_scripts.models.recognition import UNLIMITED, network_config
 from workflow_scripts.models.search import Hypothesis, beam_search
 from workflow_scripts.models.structure import attention_window
@@ -141,10 +142,8 @@ def open_converted(model: Path, codec: Codec, folder: Path, threads: int, settin
     except NotConverted as error:
         print(f"note: {model}: CTranslate2 cannot convert it ({error}); generate decodes", flush=True)
         return Opened(None, False, UNLIMITED)
-    device, compute_type = pick_device(settings.device).type, settings.compute_type
-    if compute_type == "auto":
-        halves = device == "cuda" and "float16" in ctranslate2.get_supported_compute_types(device)
-        compute_type = "float16" if halves else "float32"
+    device = pick_device(settings.device).type
+    compute_type = number_format(settings.compute_type, codec.form, device == "cuda" and ctranslate2.get_supported_compute_types(device))
     # one thread per batch is faster than several threads on one batch; the weights are shared
     parallel = {"inter_threads": threads or torch.get_num_threads(), "intra_threads": 1} if device == "cpu" else {}
     opener = ctranslate2.Generator if before else ctranslate2.Translator
@@ -169,6 +168,18 @@ def open_converted(model: Path, codec: Codec, folder: Path, threads: int, settin
         return Opened(None, False, UNLIMITED)
     search |= {"min_length": settings.min_length, "max_length": answer, "end_token": before.ends}
     return Opened(partial(continued_by, converted, codec, search), before.has_window, max(len(each.pieces) for each in before.probes))
+
+
+def number_format(wanted: str, form: Family, on_gpu: Collection[str] | Literal[False]) -> str:
+    """What CTranslate2 computes in: what is `wanted`, or, where that is `auto`, float16 on a GPU that knows it, else float32.
+
+    Raises `InputError` for 16 bits in which a family runs over (OpenNMT/CTranslate2#1074).
+    """
+    if not form.in_half and wanted in ("float16", "int8_float16"):
+        raise InputError(f"decoding.compute_type {wanted}: {form.label} runs over in float16; set it to auto, which is float32 for it")
+    if wanted != "auto":
+        return wanted
+    return "float16" if on_gpu and form.in_half and "float16" in on_gpu else "float32"
 
 
 def translated_by(

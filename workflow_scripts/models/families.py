@@ -172,6 +172,8 @@ family(
     model_type="bart",
     heads={"text": "AutoModelForSeq2SeqLM", "classification": "AutoModelForSequenceClassification"},
     tags=("<s>",),
+    # a decoder with the layers of XLM-R has one and the same state at its first two places: it would write `<s>` again, in the second one
+    learns_tag=False,
     restarts=restarts.learnt,
 )
 family(
@@ -198,6 +200,7 @@ family(
     matrices=_t5_matrices(1),
     decoder_matrices=_t5_matrices(2),
     positions="",
+    in_half=False,
     restarts=restarts.relative,
     last_states=_before_output,
     # with shared embeddings the converter would scale what the output layer reads, as the first T5 does

@@ -49,6 +49,10 @@ class Family(registry.Entry):
     """Forms of the language's tag, made from a row of the table of languages; the first that the vocabulary has is used."""
     starts_with_end: bool = False
     """Whether the decoder's input starts with `</s>`; else with the language's tag."""
+    learns_tag: bool = True
+    """Whether the tag at the start of the labels is learnt. It is given when the model writes, so nothing is lost where it is not."""
+    in_half: bool = True
+    """Whether CTranslate2 computes it right in float16; what T5's feed-forward layers compute is too large for that."""
     off: tuple[str, ...] = ()
     """Settings that are 0 while Crossgap trains: kinds of dropout that the paper does not have."""
     reserved_positions: int = 0

@@ -9,8 +9,9 @@ only; `drafts` says how many are learnt from. Two kinds of noise are known:
 ``paper``
     positions are deleted, or repeated
 ``released``
-    what the published code does: every blank gives way to the second best piece, in decoding as well. In training, 40 % of the noisy
-    positions then become the blank, 30 % a random piece, and 30 % another piece of the row
+    what the published code does in training: every blank gives way to the second best piece; then 40 % of the noisy positions become the
+    blank, 30 % a random piece, and 30 % another piece of the row. Here blanks give way in decoding as well, so that the denoiser reads what
+    it has learnt to read. The published code decodes with drafts of mask-predict, and replaces unsure blanks of the denoiser's output.
 """
 
 from collections.abc import Sequence

@@ -33,9 +33,9 @@ class SGA:
     """Piece that stands for CTC's blank. The paper uses `▁`, the beginning of a word alone; targets lose this piece, which is counted.
     `<s>` (`[CLS]` in mBERT) occurs in no target."""
     noise: Literal["paper", "released"] = "paper"
-    """What is done to the drafts that the denoiser reads. `paper`: in training, positions are deleted or repeated. `released`, as in the
-    published code: the second best piece replaces each blank, in training and in decoding. In training, some pieces also become blanks,
-    random pieces or other pieces of the sentence."""
+    """What is done to the drafts that the denoiser reads. `paper`: in training, positions are deleted or repeated. `released`: the second
+    best piece replaces each blank, in training as in the published code, and here in decoding as well. In training, some pieces also become
+    blanks, random pieces or other pieces of the sentence."""
     noise_rate: Share = 0.2
     """Maximum share of noisy positions. Each row draws its share evenly between 0 and this."""
     drafts: Positive = 1

@@ -288,13 +288,16 @@ class Codec:
         A row that is cut has no end: what stands behind a half sentence is neither read nor to be learnt. As labels it keeps the place
         from which the decoder's first input comes, as `unlearnt`. The encoder still reads a document that is cut with its `</s>`, which
         there only ends a sentence. Of a decoder the rows are the pieces alone; what frames them is known where both sides are joined.
+        A tag before the labels is `unlearnt` in families that do not learn it (`Family.learns_tag`).
         """
         kept = [self.within(ids, max_length) for ids in pieces]
         if self.form.causal:
             end = [self._answer_end] if labels else []
             return [[*some, *end] if len(some) == len(whole) else some for some, whole in zip(kept, pieces, strict=True)]
         rows = self.framed(kept, code)
-        _, after = self.around
+        before, after = self.around
+        if labels and before and not self.form.learns_tag:
+            rows = [[unlearnt(row[0]), *row[1:]] for row in rows]
         if not after:  # nothing stands behind a text, whole or cut
             return rows
         for at, (some, whole) in enumerate(zip(kept, pieces, strict=True)):

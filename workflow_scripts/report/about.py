@@ -69,13 +69,13 @@ def time_of_more_seeds(results: Path, cost: list[dict[str, Any]]) -> str:
 
 
 def command(results: Path) -> list[str] | None:
-    """The arguments that Snakemake was last called with, by its log; None where there is no log that says so."""
+    """The arguments of Snakemake's last call that made something, by its log; None where there is no log that says so."""
     logs = [results / LOG.relative_to("results"), *(results.parent / ".snakemake/log").glob("*.snakemake.log")]
     for log in sorted((log for log in logs if log.exists()), key=lambda log: -log.stat().st_mtime):
         with open(log, encoding="utf-8", errors="replace") as file:
             match = re.search(r"^  Command: (.*)$", file.read(4096), flags=re.MULTILINE)
-        if match:
-            return as_called(words_of(match[1])[1:])
+        if match and "preflight" not in (words := words_of(match[1])[1:]):
+            return as_called(words)
     return None
 
 

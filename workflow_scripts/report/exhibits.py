@@ -15,7 +15,8 @@ from workflow_scripts.evidence.word_accuracy import read_frequencies, tokenizer
 from workflow_scripts.noise.rounds import read_form
 from workflow_scripts.report import drawing
 from workflow_scripts.report.study import Study, evenly
-from workflow_scripts.text.words import BREAK
+from workflow_scripts.text.languages import language
+from workflow_scripts.text.words import BREAK, words
 
 # the lexicon
 
@@ -95,9 +96,9 @@ def switched_examples(study: Study, per_side: int = 3, among: int = AMONG) -> li
     for kinds, code in itertools.product(by_text.values(), study.languages):
         sides = [noised_lines(study.noised / kind / f"seed{study.seeds[0]}", code, among) for kind in kinds]
         # the noise of the published code hits one side of each pair only
-        shared = [line for line in sides[0] if all(line in side for side in sides) and 8 <= len(line.split()) <= 25]
+        shared = [line for line in sides[0] if all(line in side for side in sides) and 8 <= len(tokens_of(line, code)) <= 25]
         for line in evenly([line for line in shared if sides[0][line] != line], per_side):
-            noised = {kind: marked(line, side[line]) for kind, side in zip(kinds, sides, strict=True)}
+            noised = {kind: marked(line, side[line], code) for kind, side in zip(kinds, sides, strict=True)}
             examples.append({"language": code, "original": line, "noised": noised})
     return examples
 
@@ -118,11 +119,20 @@ def noised_lines(folder: Path, code: str, among: int) -> dict[str, str]:
     }
 
 
-def marked(original: str, changed: str) -> list[tuple[str, bool]]:
+def marked(original: str, changed: str, code: str) -> list[tuple[str, bool]]:
     """`changed` split into runs of tokens: (text, whether it differs from `original`)."""
-    before, after = original.split(), changed.split()
+    before, after = tokens_of(original, code), tokens_of(changed, code)
+    glue = " " if language(code).spaced else ""
     blocks = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
-    return [(" ".join(after[start:end]), tag != "equal") for tag, _, _, start, end in blocks if end > start]
+    return [(glue.join(after[start:end]), tag != "equal") for tag, _, _, start, end in blocks if end > start]
+
+
+def tokens_of(line: str, code: str) -> list[str]:
+    """A line divided at blanks, or, in a script without spaces, its words and what stands between them."""
+    if language(code).spaced:
+        return line.split()
+    points = sorted({0, len(line), *(point for span in words(line, code) for point in span)})
+    return [line[start:end] for start, end in itertools.pairwise(points)]
 
 
 def noises(study: Study) -> dict[str, list[str]]:

@@ -74,7 +74,9 @@ def other_conditions(study: Study, number: Published, testset: str, metric: str,
     model = study.published_model(backbone)
     if number.backbone and number.backbone != model:
         yield f"backbone {number.backbone} there, {model or study.backbones[backbone]} here"
-    if number.updates:
+    if number.updates and number.arm == BACKBONE:
+        yield f"{number.updates:,} updates there, those of the backbone here"
+    elif number.updates:
         made = {*updates_in_all(study, number.arm)}
         if {number.updates} != made:
             yield f"{number.updates:,} updates there, {' and '.join(f'{updates:,}' for updates in sorted(made))} here"

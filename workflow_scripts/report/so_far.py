@@ -46,7 +46,7 @@ def _write(results: Path, html: Path, state: Path | None, comparisons: Path | No
     """Write the page, as `main` says, of the run in this folder."""
     state_now = read_json(state) if state else {"missing": [], "doing": [], "left": None}
     plans = Plans(read(results / "configuration.json"))
-    shown = of_what_is_there(results, plans, {(name, arm) for name, arm in state_now["missing"]})
+    shown = of_what_is_there(results, plans, {(name, arm, seed) for name, arm, seed in state_now["missing"]})
     if not shown.of_run:
         raise InputError(f"{results}: no arm has its scores yet; the page can be made when the baseline has them")
     all_arms, there = ({plan.name: plan.arms for plan in each.of_run} for each in (plans, shown))
@@ -64,8 +64,8 @@ def _write(results: Path, html: Path, state: Path | None, comparisons: Path | No
         write_report(results, html, None, shown, tables=tables, so_far=so_far)
 
 
-def of_what_is_there(results: Path, plans: Plans, missing: set[tuple[str, str]]) -> Plans:
-    """The experiments, arms and seeds alone that have their scores; `missing` are arms that are being made anew."""
+def of_what_is_there(results: Path, plans: Plans, missing: set[tuple[str, str, str]]) -> Plans:
+    """The experiments, arms and seeds alone that have their scores; `missing` are arms that are being made anew, with their seeds."""
     arms: dict[str, list[str]] = {}
     seeds: dict[str, list[int]] = {}
     for plan in plans.of_run:
@@ -75,7 +75,7 @@ def of_what_is_there(results: Path, plans: Plans, missing: set[tuple[str, str]])
             (arm, seed)
             for arm in plan.arms
             for seed in plan.seeds
-            if (plan.name, arm) not in missing and has_scores(results, plan, arm, seed)
+            if (plan.name, arm, str(seed)) not in missing and has_scores(results, plan, arm, seed)
         }
         baseline, *others = first_arms(plan)
         with_both = [seed for seed in plan.seeds if {(arm, seed) for arm in (baseline, *others)} <= there]

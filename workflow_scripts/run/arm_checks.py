@@ -1,7 +1,7 @@
 """arm_checks: what types cannot tell of arms: chains of phases, their lengths, their settings, and the text that they read."""
 
-import dataclasses
 from collections.abc import Iterator
+from dataclasses import fields, replace
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -13,7 +13,6 @@ from workflow_scripts.run.explanations import explain
 from workflow_scripts.stage import InputError, own_settings
 from workflow_scripts.tasks.experiment import checker
 from workflow_scripts.tasks.plan import Plan, Plans
-from workflow_scripts.training.bitext import directions
 from workflow_scripts.training.objective import Objective
 from workflow_scripts.training.pretraining import objective_block, objective_for
 from workflow_scripts.training.pretraining_settings import Pretraining
@@ -115,7 +114,7 @@ def _phase_length_problems(where: str, phase: Phase) -> Iterator[str]:
 def _phase_training_problems(where: str, phase: Phase) -> Iterator[str]:
     """The training settings that a phase changes must exist, fit the phase, and have values of the right type."""
     for key in phase.training:
-        yield from undefined(f"{where}.training", key, [f.name for f in dataclasses.fields(Training)])
+        yield from undefined(f"{where}.training", key, [f.name for f in fields(Training)])
     if "updates" in phase.training:
         yield f"{where}.training.updates: set `updates` of the phase itself instead"
     if phase.training.get("pairs") and phase.data != "task":
@@ -180,7 +179,7 @@ def _text_problems(plan: Plan, arm: str, phase: Phase) -> Iterator[str]:
 
 
 def _objective_problems(plan: Plan, arm: str, phase: Phase) -> Iterator[str]:
-    """An objective needs its text, in pairs or not, and a model of a family that it is for."""
+    """An objective needs its text, in pairs or not, settings that fit the text, and a model of a family that it is for."""
     if not (entry := phase.learns):
         return
     where = f"arms.{arm}"
@@ -188,14 +187,22 @@ def _objective_problems(plan: Plan, arm: str, phase: Phase) -> Iterator[str]:
     pair = [code for code in corpus.languages if code in plan.languages] if corpus else []
     if entry.reads == "pairs" and len(pair) < 2:
         yield f"{where}: {phase.data} learns from pairs of sentences in two languages of {plan.where}; name a corpus of them (`text`)"
-    elif "direction" in entry.keys:
-        try:
-            block = objective_block(entry, phase.objective)
-            directions([pair], block.direction, block.pivot)
-        except InputError as problem:
-            yield f"{where}.objective: {problem}"
+    elif entry.problems:
+        yield from entry.problems(f"{where}.objective", *_as_of_a_backbone(phase, entry, pair))
     if family := plan.backbone_of(arm).family:
         try:
             objective_for(phase.data, family)
         except InputError as problem:
             yield f"{where}: {problem}"
+
+
+def _as_of_a_backbone(phase: Phase, entry: Objective, pair: list[str]) -> tuple[Pretraining, list[tuple[str, str]]]:
+    """The block of a backbone that would learn what a phase learns, of pairs or of text in one language, and its pairs of languages."""
+    try:
+        block = objective_block(entry, phase.objective)
+    except InputError:  # it is told where the phase is
+        block = Pretraining()
+    training = replace(block.training, updates=phase.updates or block.training.updates)
+    if len(pair) < 2:
+        return replace(block, text={"": "task"}, training=training), []
+    return replace(block, bitext=["task"], training=training), [(pair[0], pair[1])]

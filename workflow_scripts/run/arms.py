@@ -299,7 +299,7 @@ def phase_plugins(job: Job, name: str | None = None) -> dict[str, list[str]]:
     """The files of the plugins that a phase's adapter and its objective come from; what comes from none reads none."""
     phase = job.phase(name)
     chosen = phase_training(job.plan.settings, phase, job.point).adapter
-    return plugin_inputs(adapter_entry(chosen), phase.learns)
+    return plugin_inputs(adapter_entry(chosen), phase.learns, settings=[chosen, phase.objective])
 
 
 def adapter_entry(chosen: dict[str, Any] | None) -> registry.Entry | None:
@@ -309,7 +309,8 @@ def adapter_entry(chosen: dict[str, Any] | None) -> registry.Entry | None:
 
 def generator_plugin(job: Job) -> dict[str, list[str]]:
     """The files of the plugin that the generator of the arm comes from; what comes from none reads none."""
-    return plugin_inputs(job.phase("finetune").writes)
+    phase = job.phase("finetune")
+    return plugin_inputs(phase.writes, settings=phase.generator_settings)
 
 
 def writing_plugin(job: Job) -> dict[str, list[str]]:

@@ -125,7 +125,7 @@ def backbone_start(job: Job) -> dict[str, Any]:
     elif block.kind in ("continued", "converted") and block.from_:
         found["start"] = paths.backbone_model(block.from_)
     objective = registry.entry("objective", block.objective) if block.objective else None
-    return found | plugin_inputs(objective, _family_of(block))
+    return found | plugin_inputs(objective, _family_of(block), settings=block.pretraining and block.pretraining.objective_settings)
 
 
 def _family_of(block: Backbone) -> registry.Entry | None:

@@ -138,7 +138,8 @@ def noise_sources(job: Job) -> dict[str, Any]:
 
 def noise_plugin(job: Job) -> dict[str, list[str]]:
     """The files of the plugin that the wildcards' noise comes from; what comes from none reads none."""
-    return plugin_inputs(noised_phase(job).restores)
+    phase = noised_phase(job)
+    return plugin_inputs(phase.restores, settings=phase.noise)
 
 
 def noise_kind(job: Job) -> str:

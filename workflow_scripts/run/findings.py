@@ -124,7 +124,7 @@ def experiments(config: Config) -> Iterator[Finding]:
 def brought() -> Iterator[Finding]:
     """What each plugin brings, and one that makes every job load a library which takes seconds."""
     for plugin in plugins.loaded().values():
-        brings = ", ".join(f"{kind} {name}" for kind, name in plugin.entries)
+        brings = ", ".join(f"{kind} {name}" for kind, name in plugin.entries) or "what came with another module of its package"
         if plugin.heavy:
             way_out = "import it inside the functions that need it, since each job loads the plugin"
             yield Finding("note", f"plugin {plugin.name}", f"brings {brings}; it imports {plugin.heavy[0]} when it is loaded: {way_out}")

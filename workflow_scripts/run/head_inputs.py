@@ -27,8 +27,12 @@ def tested_examples(job: Job) -> list[str]:
 
 
 def tested_languages(job: Job) -> list[str]:
-    """The languages of all test sets of the experiment."""
-    return crosslingual.tested_languages(job.plan)
+    """The languages of all test sets of the experiment, and behind them the flag with the metrics of plugins, if there are any.
+
+    Snakemake records both as one parameter: a metric more makes scores anew, and of experiments without such metrics nothing has changed.
+    """
+    metrics = job.plan.settings.metrics
+    return [*crosslingual.tested_languages(job.plan), *(["--metrics", *metrics] if metrics else [])]
 
 
 def switched_while_finetuning(job: Job) -> dict[str, list[str]]:
@@ -59,7 +63,7 @@ def head_block(job: Job) -> str:
 def finetuning_plugins(job: Job) -> dict[str, list[str]]:
     """The files of the plugins that the experiment's task and an arm's adapter come from; what comes from none reads none."""
     chosen = head_settings(job.plan.settings, job.phase("finetune"), job.point).adapter
-    return plugin_inputs(job.plan.task, adapter_entry(chosen))
+    return plugin_inputs(job.plan.task, adapter_entry(chosen), settings=chosen)
 
 
 def scoring_plugins(job: Job) -> dict[str, list[str]]:
@@ -73,9 +77,8 @@ def learnt_by_the_baseline(job: Job) -> dict[str, str]:
 
 
 def label_flags(job: Job) -> list[str]:
-    """The flag with all labels, where the experiment's text has a list of them, and that with the metrics of plugins."""
-    labels = ["--labels", json.dumps(job.plan.text.labels, ensure_ascii=False)] if job.plan.task.named else []
-    return [*labels, *(["--metrics", *metrics] if (metrics := job.plan.settings.metrics) else [])]
+    """The flag with all labels, where the experiment's text has a list of them."""
+    return ["--labels", json.dumps(job.plan.text.labels, ensure_ascii=False)] if job.plan.task.named else []
 
 
 def finetuning_text(job: Job, part: str) -> list[str]:

@@ -158,12 +158,13 @@ def writing_plugins(decoding: Decoding, phases: list[Phase]) -> dict[str, list[s
     """The files of the plugins that decode what the last of `phases` has trained; what comes from none reads none."""
     generator = phases[-1].writes if phases else None
     engine = None if generator and generator.write else registry.entry("engine", decoding.engine)
-    return plugin_inputs(generator, engine)
+    return plugin_inputs(generator, engine, settings=[decoding.engine_settings, *(each.generator_settings for each in phases[-1:])])
 
 
-def plugin_inputs(*used: registry.Entry | None) -> dict[str, list[str]]:
-    """The files of the plugins that these entries come from, as an input of a job; what comes from none reads none."""
-    files = plugins.files_of(*used)
+def plugin_inputs(*used: registry.Entry | None, settings: Any = None) -> dict[str, list[str]]:
+    """The files of the plugins that these entries come from and that their `settings` name, as an input of a job; what comes from no plugin
+    reads none."""
+    files = plugins.files_of(*used, settings=settings)
     return {"plugin": files} if files else {}
 
 

@@ -171,17 +171,24 @@ def looks(log: str) -> list[str]:
 
 
 def answers(comparisons: Path) -> Iterator[dict[str, str]]:
-    """The rows of a table of comparisons (`comparisons.tsv`) with the first metric of each test set and two arms; none without a table."""
+    """The rows of a table of comparisons with the metric that leads, of each test set and two arms; none without a table.
+
+    That is ROUGE-L where there is any, else BLEU (`scores.leading`), and of other tasks the first.
+    """
     try:
         rows = read_rows(comparisons)
     except OSError:
         return
-    seen = set()
+    found: dict[tuple[str, ...], dict[str, str]] = {}
     for row in rows:
         which = row["experiment"], row["testset"], row["arm"], row["other"]
-        if row["difference"] and which not in seen:
-            seen.add(which)
-            yield row
+        if row["difference"] and (which not in found or _leads(row["metric"]) > _leads(found[which]["metric"])):
+            found[which] = row
+    yield from found.values()
+
+
+def _leads(metric: str) -> int:
+    return {"ROUGE-L": 2, "BLEU": 1}.get(metric, 0)
 
 
 def answer_line(row: dict[str, str]) -> str:

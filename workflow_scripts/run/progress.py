@@ -320,10 +320,10 @@ def tend_page(state: ProgressState) -> None:
 
 
 def state_of(run: Run, now: float) -> dict[str, Any]:
-    """What the page says of the run: arms that are not there yet, what is being done, and the seconds that are left."""
+    """What the page says of the run: arms and seeds that are not there yet, what is being done, and the seconds that are left."""
     jobs = [*run.jobs.values()]
     open_arms = {
-        (job.wildcards["experiment"], job.wildcards["arm"].partition(".grid")[0])
+        (job.wildcards["experiment"], job.wildcards["arm"].partition(".grid")[0], job.wildcards.get("seed", ""))
         for job in jobs
         if not job.ended and (job.rule in SCORED or job.rule.endswith("decoding")) and "arm" in job.wildcards
     }
@@ -338,7 +338,7 @@ def tell_answers(state: ProgressState, comparisons: Path) -> None:
     """Say the comparisons that were not shown before."""
     experiments = {job.wildcards["experiment"] for job in state.run.jobs.values() if "experiment" in job.wildcards}
     for row in wanted_comparisons(state.run, outcomes.answers(comparisons)):
-        which = row["experiment"], row["testset"], row["arm"], row["other"]
+        which = row["experiment"], row["testset"], row["arm"], row["other"], row["seeds"]
         if which not in state.answers:
             state.answers.add(which)
             state.say(f"{row['experiment'] + ': ' if len(experiments) > 1 else ''}{outcomes.answer_line(row)}")

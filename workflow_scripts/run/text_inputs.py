@@ -119,6 +119,12 @@ def translated_targets(job: Job) -> str:
     return f"--target-languages {block.language_of_targets('train')} {block.language_of_targets(f'translated/{job.w.name}')}"
 
 
+def translated_form(job: Job) -> str:
+    """The flags with what is done to all texts of a labelled text, and so to those that a model has translated."""
+    block = job.labelled
+    return " ".join([*(["--lowercase"] if block.lowercase else []), *([f"--min-words {block.min_words}"] if block.min_words else [])])
+
+
 def translated_before(job: Job) -> list[str]:
     """The tables of dev and test sets in the language into which a model translates the training text."""
     before = labelled.parts_before(job.labelled, f"translated/{job.w.name}")

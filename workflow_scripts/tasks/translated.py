@@ -21,7 +21,7 @@ from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, run, write_json
 from workflow_scripts.text.examples import Example, read_table, write_table
 from workflow_scripts.text.files import write_lines
-from workflow_scripts.text.labelled import keys, mean_lengths, texts_of, without_shared
+from workflow_scripts.text.labelled import example_in_small_letters, keys, long_enough, mean_lengths, texts_of, without_shared
 from workflow_scripts.text.questions import Span, parse_spans, write_spans
 from workflow_scripts.text.targets import MARKS, with_marks, without_marks
 from workflow_scripts.text.words import sentences
@@ -41,6 +41,8 @@ def main(
     languages: tuple[str, str],
     held_out: tuple[Path, ...] = (),
     target_languages: tuple[str, ...] = (),
+    lowercase: bool = False,
+    min_words: int = 0,
     threads: int = 0,
     settings: Decoding = Decoding(),
 ) -> None:
@@ -49,7 +51,8 @@ def main(
     `unit` is what has a label in the table, and `languages` are those of the table and of the translation. What the tables `held_out` have
     as well, those of dev and test sets in the language of the translation, is left out and counted. With `unit: target`,
     `target_languages` are those of the targets in the table and in the translation: `languages` again, or twice the same language, in which
-    they stay. Raises `InputError` when no example is left.
+    they stay. With `lowercase` all text is lower-cased, and with `min_words` texts of fewer words are left out, as `labelled` does. Raises
+    `InputError` when no example is left.
     """
     codec = load_codec(model)
     table, removed = read_table(train), Counter[str]()
@@ -61,6 +64,10 @@ def main(
 
         made = translated(table, unit, answers, removed, targets)
         translate.warn(f"sentences of {train}")
+    if lowercase:
+        made = [example_in_small_letters(example, languages[1], target_languages[1] if unit == "target" else "") for example in made]
+    if min_words:
+        made = long_enough(made, min_words, languages[1], removed)
     forbidden = keys((example for path in held_out for example in read_table(path)), unit)
     made = without_shared(made, forbidden, unit, removed)
     if not made:

@@ -280,11 +280,11 @@ def missing_file(path: Path | str) -> str:
     elif "\\" in str(path):
         way_out = "write / between folders, not \\"
     elif not path.parent.is_dir():
-        way_out = f"there is no folder {path.parent}; check the path in the configuration (relative to the working directory)"
+        way_out = f"there is no folder {path.parent}; check the path (relative to the working directory)"
     elif near := difflib.get_close_matches(path.name, known, n=1, cutoff=0.75):
         way_out = f"did you mean {path.parent / near[0]}?"
     else:
-        way_out = "check the path in the configuration (relative to the working directory)"
+        way_out = "check the path (relative to the working directory)"
     return f"{path}: no such file; {way_out}"
 
 

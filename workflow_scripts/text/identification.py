@@ -19,7 +19,8 @@ _LINES_PER_VOTE = 20
 def check_languages(pairs: list[Pair], languages: tuple[str, str], where: str) -> None:
     """Raise `InputError` if the two sides look swapped; `where` is the text's name in the message.
 
-    If the languages share no script, letters of the wrong script are counted. Otherwise langid.py (in the package py3langid),
+    If the languages share no script, letters of the wrong script are counted. One side may be romanised, as Hindi in Latin letters: it is
+    refused only where langid.py reads it as the other side's language. Otherwise langid.py (in the package py3langid),
     restricted to the two languages, classifies blocks of 20 lines, and the text is refused if most blocks look swapped. Nothing is
     checked if langid.py does not know one of the languages.
     """
@@ -29,7 +30,10 @@ def check_languages(pairs: list[Pair], languages: tuple[str, str], where: str) -
         foreign = [
             (mine, other, lines) for mine, other, lines in ((a, b, sides[0]), (b, a, sides[1])) if _is_written_in(lines, other, mine)
         ]
-        if foreign:
+        if len(foreign) == 1 and is_romanised(foreign[0][2], foreign[0][1].code):
+            mine, other, _ = foreign[0]
+            print(f"note: {where}: the {mine.name} side is written in {other.script} script, and does not read as {other.name}", flush=True)
+        elif foreign:
             mine, other, lines = foreign[0]
             line = next(p.line for p, text in zip(pairs, lines, strict=True) if _letters(text, other.scripts))
             exchange = f"the sides look swapped, exchange the columns or files of {mine.code} and {other.code}"
@@ -58,6 +62,21 @@ def _is_written_in(lines: list[str], other: Language, mine: Language) -> bool:
     return foreign > 2 * own and foreign > 20
 
 
+def is_romanised(lines: list[str], other: str) -> bool:
+    """Whether lines in the script of the language `other` read as another language, so that they are a transliteration of their own.
+
+    It is false where langid.py cannot say.
+    """
+    if (identifier := _identifier()) is None or other not in identifier.nb_classes:
+        return False
+    blocks = _blocks(lines)
+    return sum(identifier.classify(block)[0] == other for block in blocks) < len(blocks) / 2
+
+
+def _blocks(lines: list[str]) -> list[str]:
+    return [" ".join(lines[start : start + _LINES_PER_VOTE]) for start in range(0, len(lines), _LINES_PER_VOTE)]
+
+
 _ALIKE = ({"no", "nb", "nn", "da"}, {"hr", "bs", "sr"}, {"id", "ms"}, {"gl", "pt"}, {"zh", "yue"}, {"ar", "ary", "arz"})
 """Languages that a text may well be in without langid.py telling them apart."""
 
@@ -69,8 +88,7 @@ def reads_as(lines: list[str], code: str) -> str:
     """
     if (identifier := _identifier()) is None or code not in identifier.nb_classes:
         return ""
-    blocks = [" ".join(lines[start : start + _LINES_PER_VOTE]) for start in range(0, len(lines), _LINES_PER_VOTE)]
-    votes = Counter(identifier.classify(block)[0] for block in blocks if len(block) >= 100)
+    votes = Counter(identifier.classify(block)[0] for block in _blocks(lines) if len(block) >= 100)
     if votes.total() < 5:
         return ""
     [(winner, number)] = votes.most_common(1)

@@ -11,8 +11,9 @@ seed only, so that files in several languages that share documents hold out the 
 
 import functools
 import hashlib
+import itertools
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -21,7 +22,7 @@ from workflow_scripts.number_types import Natural, Seed
 from workflow_scripts.stage import InputError, checksums, run, write_json
 from workflow_scripts.text.corpus import leak_key
 from workflow_scripts.text.examples import Example, read_any, write_table
-from workflow_scripts.text.files import chunks, write_lines
+from workflow_scripts.text.files import chunks, read_lines, write_lines
 from workflow_scripts.text.label_names import number_range, or_left_out
 from workflow_scripts.text.labelled_source import LabelledSource
 from workflow_scripts.text.tagged import INNER_BLANK
@@ -100,6 +101,7 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
     Parts are ``train``, ``dev``, ``test/NAME``, ``translations/NAME`` and ``more_dev/NAME``.
 
     Training text has no example that is also in dev or in a test set of the same language; dev has none that is also in such a test set.
+    A translation has none that the training text lost in this way (`without_partners`).
 
     Raises:
         InputError: A file cannot be read, no example is left, or a label has no training example left.
@@ -110,6 +112,8 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
     unit = settings.unit
     forbidden = keys((e for other in parts_before(settings, part) for e in chosen(settings, other, Counter())), unit)
     kept = without_shared(chosen(settings, part, removed, changed), forbidden, unit, removed)
+    if part.startswith("translations/"):
+        kept = without_partners(kept, settings, part, removed)
     of_words = unit == "word"
     counts = Counter(label for example in kept for label in example.labels(unit))
     missing = [label for label in settings.labels if not counts[label]]
@@ -123,6 +127,10 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
                 "change `seed`, or give the part a file"
             )
         raise InputError(f"{source.file}: no example {lacking}is left for {part!r} (removed: {dict(removed)}); {way_out}")
+    if unit == "query" and not part.startswith(("train", "translations")) and not has_rankings([e.query for e in kept]):
+        raise InputError(
+            f"{source.file}: no query of {part!r} has two documents, so there is nothing to rank; add documents that do not answer it"
+        )
     write_table(examples, kept)
     reads_targets = unit == "target" and settings.language_of_targets(part) == source.language
     texts = (text for e in kept for text in (*texts_of(e, unit), *([e.label] if reads_targets else [])))
@@ -143,6 +151,11 @@ def main(examples: Path, sentences: Path, report: Path, *, part: str, settings: 
             "source": asdict(source),
         },
     )
+
+
+def has_rankings(queries: Sequence[str]) -> bool:
+    """Whether any of these queries, which stand one after the other, has two documents or more."""
+    return any(query == following for query, following in itertools.pairwise(queries))
 
 
 def numbers_of(kept: list[Example], settings: Labelled) -> dict[str, Any]:
@@ -181,14 +194,28 @@ def chosen(settings: Labelled, part: str, removed: Counter[str], changed: Counte
     originals = _documents_of_questions(settings) if divided else {}
     for example in read_any(settings.unit, source, settings.labels, removed, Counter() if changed is None else changed):
         if settings.lowercase:
-            target = fold(example.label, settings.language_of_targets(part)) if settings.unit == "target" else example.label
-            example = example._replace(label=target, text=fold(example.text, code))
+            example = example_in_small_letters(example, code, settings.language_of_targets(part) if settings.unit == "target" else "")
         if not belongs_to_part(settings, part, originals.get(example.id, example.document)):
             removed["held out for another part"] += 1
-        elif settings.min_words and any(number_of_words(text, code) < settings.min_words for text in example.texts):
+        else:
+            yield from long_enough([example], settings.min_words, code, removed)
+
+
+def example_in_small_letters(example: Example, code: str, target_code: str = "") -> Example:
+    """An example whose text is lower-cased by the rules of its language, and its target by those of `target_code`, if there is one."""
+    target = fold(example.label, target_code) if target_code else example.label
+    return example._replace(label=target, text=fold(example.text, code))
+
+
+def long_enough(examples: Iterable[Example], min_words: int, code: str, removed: Counter[str]) -> list[Example]:
+    """The examples all of whose texts have so many words; the others are counted in `removed`."""
+    kept = []
+    for example in examples:
+        if min_words and any(number_of_words(text, code) < min_words for text in example.texts):
             removed["too short"] += 1
         else:
-            yield example
+            kept.append(example)
+    return kept
 
 
 def _source(settings: Labelled, part: str) -> LabelledSource:
@@ -246,6 +273,47 @@ def without_shared(examples: Iterable[Example], forbidden: set[tuple[str, ...]],
         else:
             kept.append(example)
     return kept
+
+
+def without_partners(examples: list[Example], settings: Labelled, part: str, removed: Counter[str]) -> list[Example]:
+    """The examples of a file of translations but for those whose originals dev or a test set has, which are counted in `removed`.
+
+    Questions and queries are known again by their ids, other examples by their places. Where two files do not have equally many, nobody
+    can tell, which a note says.
+    """
+    forbidden = keys((e for other in parts_before(settings, "train") for e in chosen(settings, other, Counter())), settings.unit)
+    shared = [e for e in chosen(settings, "train", Counter()) if key_of(e, settings.unit) in forbidden]
+    if not shared:
+        return examples
+    if settings.unit in ("question", "query"):
+        own = original = _id
+    else:
+        (own, number), (original, other) = (_places(settings, _source(settings, name)) for name in (part, "train"))
+        if number != other:
+            print(
+                f"note: {_source(settings, part).file}: has {number:,} examples, and the training text {other:,}, so nobody can tell the "
+                f"translations of {len(shared):,} examples that dev or test sets have; {part!r} keeps them",
+                flush=True,
+            )
+            return examples
+    lost = {original(example) for example in shared}
+    kept = [example for example in examples if own(example) not in lost]
+    if len(kept) < len(examples):
+        removed["its original equals dev or test"] += len(examples) - len(kept)
+    return kept
+
+
+def _id(example: Example) -> str | int:
+    return example.id or example.query
+
+
+def _places(settings: Labelled, source: LabelledSource) -> tuple[Callable[[Example], str | int], int]:
+    """What says where an example stands in a file, and how many places there are: by its line, or among the rows that `where` asks for."""
+    if settings.unit != "word" and not source.where:
+        return lambda example: example.line, sum(1 for _ in read_lines(Path(source.file or "")))
+    read = read_any(settings.unit, source, settings.labels, Counter(), Counter())
+    number = {example.line: place for place, example in enumerate(read)}
+    return lambda example: number[example.line], len(number)
 
 
 def keys(examples: Iterable[Example], unit: str) -> set[tuple[str, ...]]:

@@ -147,8 +147,15 @@ def _checked(raw: Raw, lost_answers: LostAnswers, changed: Counter[str]) -> Ques
     moved = dict(zip(points, places, strict=True))
     text = clean_text(read_entities(raw.text, counted))
     changed.update(+counted)
-    cleaned = [(moved[start], moved[end]) for start, end in spans]
+    cleaned = [_without_blanks(passage, (moved[start], moved[end])) for start, end in spans]
     return Question(text, passage, cleaned, raw.document, raw.line, raw.article, raw.key, lost)
+
+
+def _without_blanks(passage: str, span: Span) -> Span:
+    """A span of a passage without the blanks at its ends, which entities may have become."""
+    inside = passage[slice(*span)]
+    start = span[0] + len(inside) - len(inside.lstrip())
+    return start, max(start, start + len(inside.strip()))
 
 
 def _located(raw: Raw, answer: str, start: int | None, changed: Counter[str]) -> Span:

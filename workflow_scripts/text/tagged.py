@@ -72,7 +72,7 @@ def read_sentences(
 
     `columns` says where `word` and `tag` stand, with a `header` by the names in the first line, `names` what a tag of the file is called in
     `tags`, and `code` is the language. `multiword` is for CoNLL-U, see `treebanks`. Raises `InputError` naming file, line and value for an
-    unknown tag, a missing column, an empty word, words that are only numbers, or words and tags of different numbers.
+    unknown tag, a missing column, an empty word in a table, words that are only numbers, or words and tags of different numbers.
     """
     path = Path(path)
     layout = None if kind_of(path) == ".jsonl" else layout_of(path, columns, header)
@@ -103,7 +103,7 @@ def read_sentences(
             at = f"{path}, line {line}"
             if not word.startswith(prefix):
                 raise InputError(f"{at}: the word {word[:60]!r} does not begin with {prefix!r} like the first one of the file")
-            words.append(_clean_word(word.removeprefix(prefix), at, changed))
+            words.append(_clean_word(word.removeprefix(prefix), at, changed, listed=layout is None))
             if layout and layout.feature:
                 tag = feature_of(tag, layout.feature)
             if (known_tag := _known_tag(tag, tags, names, changed)) is None and not tag:
@@ -146,8 +146,11 @@ def has_spans(tags: Iterable[str]) -> bool:
 # words and tags
 
 
-def _clean_word(word: str, at: str, changed: Counter[str]) -> str:
-    if not word:
+def _clean_word(word: str, at: str, changed: Counter[str], listed: bool) -> str:
+    """A word without marks of HTML. In a list of words (`listed`) an empty one has its place, as data of the hub has some."""
+    if not word and listed:
+        changed["empty word kept as a blank"] += 1
+    elif not word:
         raise InputError(f"{at}: the word is empty; delete the line, or see that `columns` is right")
     return read_entities(word, changed).replace("\0", "")
 

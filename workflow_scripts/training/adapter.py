@@ -64,6 +64,8 @@ def adapter(name: str, *, label: str = "", source: str = "", settings: type | No
 
     def registered(function: Callable) -> Callable:
         asked = plugins.asked(f"adapter {name!r}", "an adapter", function, PARAMETERS)
+        if "settings" in asked and settings is None:
+            raise InputError(f"adapter {name!r} asks for `settings`, but has none; name its dataclass: @adapter(…, settings=…)")
         entry = Adapter(name=name, label=label or name, source=source, settings=settings, make=function, asked=asked)
         registry.register("adapter", entry)
         return function
@@ -80,6 +82,9 @@ def adapter_plugin(chosen: Mapping[str, Any]) -> dict[str, str]:
 # ---------------------------------------------------------------------------------------------
 # a network with an adapter
 
+
+PROMPTS = {"PROMPT_TUNING", "MULTITASK_PROMPT_TUNING", "P_TUNING", "PREFIX_TUNING", "ADAPTION_PROMPT", "CPT"}
+"""Kinds of peft's adapters that add to what a model reads, and change no weights."""
 
 TASK_TYPES = {"classification": "SEQ_CLS", "labelling": "TOKEN_CLS", "answering": "QUESTION_ANS"}
 """A head, as families name it → what peft calls its task."""
@@ -422,13 +427,14 @@ def _prompt(templates: Templates) -> str:
 
 
 def main(adapter: Path, output: Path, *, base: str = "") -> None:
-    """Merge the adapter in the folder `adapter`, in peft's form, with its model, and write the model that comes out.
+    """Merge the adapter in the folder `adapter`, in peft's form, with its model, and write the model that comes out, in float32.
 
     How the model is asked is taken over from the adapter's folder, or else from the model's.
 
     `base` is the model's folder or its id on the hub, by default the one that the adapter names. Raises `InputError` where a folder is no
-    such adapter or model, where the two do not fit, and where `output` has files.
+    such adapter or model, where the two do not fit or cannot be merged, and where `output` has files.
     """
+    import torch
     from peft import PeftModel
 
     from workflow_scripts.models.folders import check_free, check_tokenizer, check_weights, located
@@ -440,6 +446,10 @@ def main(adapter: Path, output: Path, *, base: str = "") -> None:
     if not (adapter / "adapter_config.json").is_file():
         raise InputError(f"{adapter}: has no adapter_config.json, so it is no adapter in peft's form; name a folder that peft has written")
     named = read_json(adapter / "adapter_config.json")
+    if (method := named.get("peft_type")) in PROMPTS:
+        raise InputError(
+            f"{adapter}: is of the kind {method}, which adds to what a model reads and changes no weights; use it with peft itself"
+        )
     wanted = base or named.get("base_model_name_or_path")
     if not wanted:
         raise InputError(f"{adapter}: names no model that it belongs to; name it with --base")
@@ -456,7 +466,9 @@ def main(adapter: Path, output: Path, *, base: str = "") -> None:
         kind = f"encoder_{head['kind']}" if "head_reads" in head["config"] else head["kind"]
     elif named.get("task_type") in TASK_TYPES.values():
         raise InputError(f"{adapter}: is of a model with a head, and has no {FILE} that says with which; merge it with peft itself")
-    network = read_weights(class_of(family, kind), folder, new_head=bool(head), config=config)
+    # in 16 bits most of what an adapter adds would be rounded away
+    config.dtype = torch.float32
+    network = read_weights(class_of(family, kind), folder, new_head=bool(head), config=config, dtype=torch.float32)
     try:
         whole = PeftModel.from_pretrained(network, str(adapter)).merge_and_unload(safe_merge=True)
     except (RuntimeError, ValueError, KeyError, OSError) as error:

@@ -143,7 +143,8 @@ def read_pairs(files: dict[str, Path], codec: "Codec", room: "Room") -> Pairs:
     def rows(sides: "dict[str, Side]") -> "Kept":
         return kept("-".join(files), sides, room, next(iter(files.values())).stem)
 
-    if room.leave_out and not codec.form.causal:  # where none is cut, what is read is what is written, too
+    # where none is cut, what is read is what is written, too
+    if room.leave_out and codec.form.learns_tag and not codec.form.causal:
         read = labels = rows({code: read_side(codec, read_lines(path), code, room) for code, path in files.items()})
     else:
         both = {code: read_both(codec, read_lines(path), code, room) for code, path in files.items()}

@@ -26,7 +26,7 @@ from workflow_scripts.training.curve import LOSS_ONLY, judge, score_key
 from workflow_scripts.training.loss import gives_states, linear_smoothed_loss, smoothed_loss, states_for_logits
 from workflow_scripts.training.masks import known_masks, without_questions
 from workflow_scripts.training.micro_batches import cells, parts_that_fit, try_part
-from workflow_scripts.training.packing import PackedBatches, check_packs, collate_packed, packed_forward, row_length
+from workflow_scripts.training.packing import PackedBatches, check_packs, check_window, collate_packed, packed_forward, row_length
 from workflow_scripts.training.ragged import lengths_of
 from workflow_scripts.training.rows import Batches, Dev, Rounds, in_parts
 from workflow_scripts.training.settings import Training
@@ -70,7 +70,7 @@ def train(
     updates: Batches
     length = row_length(settings.max_length)
     if settings.packed:
-        updates = packed = PackedBatches(rounds, *planned, length)
+        updates = packed = PackedBatches(rounds, *planned, length, partial(check_window, network))
         check_packs(network, max(settings.max_length, packed.longest))
         length = packed.length
     else:

@@ -111,7 +111,8 @@ def _parts(network: nn.Module) -> Iterator[tuple[list[nn.Module], Tensors]]:
     """For each layer and for the rest of the network, the modules whose call triggers the copy, and the weights and buffers to copy.
 
     A layer is a member of a list of modules. It triggers the copy itself, and so do its children, as VECO calls the children alone. What
-    several layers share belongs to the rest. Numbers that stand alone are left out: they change no other tensor's type.
+    several layers share belongs to the rest. Numbers that stand alone are left out: they change no other tensor's type. So
+    are the frequencies of rotary positions, which are multiplied by positions in float32.
     """
     layer_of: dict[nn.Module, nn.Module] = {}
     for listed in network.modules():
@@ -125,7 +126,7 @@ def _parts(network: nn.Module) -> Iterator[tuple[list[nn.Module], Tensors]]:
         # the dictionaries that modules look in; what sets attributes would check and register each of a thousand tensors
         for held in (module._parameters, module._buffers):
             for name, tensor in held.items():
-                if tensor is not None and tensor.is_floating_point() and tensor.ndim:
+                if tensor is not None and tensor.is_floating_point() and tensor.ndim and not name.endswith("inv_freq"):
                     tensors.setdefault(id(tensor), (tensor, []))[1].append((held, name))
                     part_of[id(tensor)] = part if part_of.get(id(tensor), part) is part else network
     parts: dict[nn.Module, Tensors] = defaultdict(dict)

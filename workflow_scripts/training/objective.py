@@ -24,7 +24,7 @@ import numpy as np
 from workflow_scripts import plugins, registry
 from workflow_scripts.errors import InputError
 from workflow_scripts.noise.rounds import DEV_STREAM
-from workflow_scripts.stage import own_settings
+from workflow_scripts.stage import checksum, own_settings
 from workflow_scripts.text.files import chunks, read_lines, write_lines
 
 if TYPE_CHECKING:
@@ -235,13 +235,14 @@ def _material(make: MadeRows, train: Text, dev: Text, seed: int, folder: Path, b
     """
     parts = {name: Part.write(folder, name, Text(text.lines)) for name, text in (("train", train), ("dev", dev))}
     own = asdict(make.settings) if make.settings else {}
-    plan = plan_file(folder, "objective.json", objective=make.name, settings=own, plugins=plugins.described())
+    read_too = [checksum(path) for path in plugins.files_in(own)]
+    plan = plan_file(folder, "objective.json", objective=make.name, settings=own, **({"files": read_too} if read_too else {}))
 
     def read(codec: "Codec") -> "tuple[Rounds, list[Dev]]":
         from workflow_scripts.training.rows import Dev
         from workflow_scripts.training.too_long import Room, lines_with_room
 
-        room = Room.of(block.training, leave_out=False)
+        room = Room.of(block.training, leave_out=registry.entry("objective", make.name).leaves_out)
         text, held_back = (
             {code: lines_with_room(codec, list(read_lines(path)), code, room, path) for code, path in parts[name].text.items()}
             for name in ("train", "dev")

@@ -64,8 +64,12 @@ class PackedBatches(Batches):
     this epoch alone has longer rows, and fewer of them.
     """
 
-    def __init__(self, rounds: Rounds, tokens: int, number: int, seed: int, length: int):
+    def __init__(
+        self, rounds: Rounds, tokens: int, number: int, seed: int, length: int, check: Callable[[int], None] = lambda longest: None
+    ):
+        """Sentences are shuffled by the `seed`; `check` gets the number of pieces of each epoch's longest one, and raises if too many."""
         super().__init__(rounds, tokens, number, seed)
+        self.check = check
         self.longest = int(lengths_of(self.epoch(0)).max())
         self.length = max(length, row_length(self.longest))
         if self.length > tokens:
@@ -86,6 +90,7 @@ class PackedBatches(Batches):
             rng = np.random.default_rng([self._seed, number])
             sides = [lengths_of(self.epoch(number), side) for side in (0, 1)]
             longest = max(int(side.max()) for side in sides)
+            self.check(longest)
             length = max(self.length, row_length(longest))
             at_once = max(1, self._tokens // length)
             order = rng.permutation(len(sides[0]))
@@ -173,6 +178,12 @@ def _begins(lengths: np.ndarray) -> np.ndarray:
 # the network
 
 
+def check_window(network: Any, longest: int) -> None:
+    """Raise `InputError` where sentences have more pieces than a network's attention sees: in packed rows it would see all of them."""
+    if (window := attention_window(network.config)) and window < longest:
+        raise InputError(f"training.packed: {type(network).__name__} sees {window} pieces back, and max_length is {longest}; lower it")
+
+
 def check_packs(network: Any, longest: int) -> None:
     """Raise `InputError` for a network that does not take packed rows, of sentences with so many pieces at most.
 
@@ -182,8 +193,7 @@ def check_packs(network: Any, longest: int) -> None:
     family = family_of(network.config)
     if not family.restarts:
         raise InputError(f"training.packed: it is not known how {family.label} counts positions anew in a row; leave it out")
-    if (window := attention_window(network.config)) and window < longest:
-        raise InputError(f"training.packed: {type(network).__name__} sees {window} pieces back, and max_length is {longest}; lower it")
+    check_window(network, longest)
     if (family.causal or family.by_structure) and not sentences_are_apart(network):
         raise InputError(f"training.packed: {type(network).__name__} lets a sentence see others in its row; leave it out")
 

@@ -142,16 +142,15 @@ def hand_over(
     about: Mapping[str, Any],
     templates: Templates | None = None,
 ) -> dict[str, Any]:
-    """Write the adapter beside the model and merge it into the network; returns what the report says. Without one an older one goes.
+    """Write the adapter beside the model and merge it into the network; returns what the report says. `job.finish` removes an
+    older one where there is none.
 
     `measure` gives the loss of so many dev `rows`, by its unit. It is called before and after: the two are equal to rounding. Of a
     training that has `diverged` nothing is measured or written.
     """
-    if not is_first_process():
+    if adapted is None or not is_first_process():
         return {}
-    remove_adapter(job.model.with_name("adapter"))
-    if adapted is None:
-        return {}
+    remove_adapter(job.model.with_name("adapter"))  # an older one may have other files
     said = adapted.about()
     if diverged:
         merged(adapted, finite=False)

@@ -83,22 +83,23 @@ class SwitchedText(Rounds):
         from workflow_scripts.text.spelling import read_vocabulary
 
         found = read_aligned(source, target, languages, codec, room or Room.of(settings), settings.pairs)
-        lines = itertools.compress(read_lines(source), found.mask)
-        self._lines, self._targets = list(lines), found.sides[1]
+        # the number of a line in the whole text decides which of its words are switched
+        self._lines, self._chosen, self._targets = list(read_lines(source)), found.mask, found.sides[1]
         self._rows = partial(rows_of, codec, languages=languages)
         self._side = partial(read_side, codec, code=languages[0], room=room or Room.of(settings))
         own = read_vocabulary(source, languages[0])
         spellings = (own.spellings, read_vocabulary(target, languages[1]).spellings) if switch.capitals == "own" else None
         self._lookup = Lookup(load_candidates(lexicon, own.counts, languages), *languages, spellings)
         self._noise, self._seed = switch.noise, seed
-        self.rows, self.too_long = len(self._lines), [found.about]
+        self.rows, self.too_long = len(self._targets), [found.about]
 
     def epoch(self, number: int) -> Rows:
-        """The rows of an epoch. Their words are chosen as those of the corpus's first side are in the round of this number."""
+        """The rows of an epoch. Their words are chosen as those of the corpus's first side are in the round of this number, where that is
+        the source."""
         from workflow_scripts.noise.switching import switch_lines
 
         switched, _ = switch_lines(self._lines, self._lookup, seed=self._seed, stream=2 * number, noise=self._noise)
-        read = self._side(switched)
+        read = self._side(itertools.compress(switched, self._chosen))
         if not number:
             self.too_long[0]["noised"] = int(read.too_long.sum())
         return self._rows((read.ids, self._targets))

@@ -296,6 +296,8 @@ def train(
     pad, start = codec.tokenizer.pad_token_id, codec.tokenizer.bos_token_id
     updates = alternating_updates(text, settings.batch_tokens, settings.updates, seed, veco.cross_attention_first)
     veco = replace(veco, tlm=veco.tlm and text.parallel is not None)  # without translations no update lacks this loss
+    if not (veco.is_mlm or veco.cs_mlm or veco.tlm):
+        raise InputError("objective veco: tlm alone needs pairs of sentences, and this text has none; switch on is_mlm or cs_mlm")
     to_batch = partial(collate, pad=pad, start=start, veco=veco)
     forward_guesses(network, veco.causal)
     loss = update_loss(network, settings, precision)
