@@ -241,7 +241,7 @@ _OURS = str(Path(__file__).parent)
 
 
 def files_of(*used: registry.Entry | None, settings: Any = None) -> list[str]:
-    """What jobs that use these entries are made of: the files of the plugins that these come from, each once, and those that `settings` name."""
+    """What jobs that use these entries are made of: the files of their plugins, each once, and those that `settings` name."""
     names = dict.fromkeys(one.plugin for one in used if one and one.plugin)
     return [*(str(path) for name in names for path in _PLUGINS[name].files), *(files_in(settings) if names else ())]
 

@@ -136,6 +136,17 @@ def test_a_job_begins_ends_and_fails_by_its_events():
     assert take(run, {"event": "job_finished", "time": 9.0, "job_id": 99}) is None
 
 
+def test_a_backbone_that_is_pretrained_although_one_lies_ready_has_work_when_it_says_so(tmp_path):
+    block = {"ready": "there", "training": {"updates": 40, "batch_tokens": 100}}
+    backbone = job("backbone", log=str(tmp_path / "backbone.log"), settings={"kind": "small", "small": block}, begun=1.0)
+    run = a_run(backbone)
+    schedule.look_at_trainings(run, 2.0)
+    assert not backbone.work
+    (tmp_path / "backbone.log").write_text("update 10/40 loss 3.1\n")
+    schedule.look_at_trainings(run, 3.0)
+    assert backbone.work == 4000 and backbone.work_left == 3000
+
+
 def test_of_a_backbone_the_block_of_its_kind_counts():
     block = {
         "small": {"training": {"updates": 1300, "batch_tokens": 1000}},

@@ -235,7 +235,7 @@ def begin(state: ProgressState, arguments: Sequence[str]) -> None:
     """Measure an update beside the run, where its trainings are of a small model on this machine's cores."""
     state.last_line = time.time()
     run = state.run
-    trainings = [job for job in run.jobs.values() if job.work]
+    trainings = [job for job in run.jobs.values() if job.work and job.rule != "backbone"]
     models = [job.settings for job in run.jobs.values() if job.rule == "backbone" and job.settings.get("kind") == "small"]
     elsewhere = any(word.startswith(("--profile", "--executor", "--jobs", "-j")) for word in arguments)
     if not trainings or not models or elsewhere or any(job.gpus for job in trainings):

@@ -150,10 +150,14 @@ def work_of(rule: str, settings: dict[str, Any]) -> int:
     """The tokens that a training reads; 0 of any other job, of trainings that count epochs, and of backbones that are there already."""
     block: Any = settings
     if rule == "backbone":
-        block = settings.get(settings.get("kind", "")) or {}
-        block = {} if block.get("ready") else block.get("training", {})
+        block = {} if block_of_backbone(settings).get("ready") else block_of_backbone(settings).get("training", {})
     updates, tokens = block.get("updates"), block.get("batch_tokens")
     return updates * tokens if isinstance(updates, int) and isinstance(tokens, int) else 0
+
+
+def block_of_backbone(settings: dict[str, Any]) -> dict[str, Any]:
+    """The block by which a backbone is made, by its kind."""
+    return settings.get(settings.get("kind", "")) or {}
 
 
 def take(run: Run, event: dict[str, Any]) -> PlannedJob | None:
@@ -188,7 +192,10 @@ RECENT = 240.0
 def look_at_trainings(run: Run, now: float) -> None:
     """Read how far the trainings under way are, from the ends of their logs."""
     for job in run.running:
-        if (job.work or job.finetunes) and (last := last_update(job)):
+        may_be_there = job.rule == "backbone"  # `ready` names one that is taken only where all that it was made of is the same
+        if (job.work or job.finetunes or may_be_there) and (last := last_update(job)):
+            if may_be_there and not job.work:
+                job.work = last[1] * int(block_of_backbone(job.settings).get("training", {}).get("batch_tokens", 0))
             job.updates = last
             note_speed(job, now)
 

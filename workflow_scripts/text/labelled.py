@@ -285,6 +285,8 @@ def without_partners(examples: list[Example], settings: Labelled, part: str, rem
     shared = [e for e in chosen(settings, "train", Counter()) if key_of(e, settings.unit) in forbidden]
     if not shared:
         return examples
+    own: Callable[[Example], str | int]
+    original: Callable[[Example], str | int]
     if settings.unit in ("question", "query"):
         own = original = _id
     else:
