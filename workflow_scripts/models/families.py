@@ -19,8 +19,8 @@ family       encoder reads       decoder starts      labels
 
 The decoder's input is the labels rotated by one place to the right; of T5's kin it starts with padding instead. `bart` is the form that
 XLM-R and VECO take to write text (`conversion`); `<s>` stands in the place of a tag, so nothing tells it which language to write but its
-finetuning. A `decoder` is a model without an encoder (Gemma, Llama, Qwen, …); `templates` has its prompts. `encoder` is any other model
-that reads and does not write: what differs between such models is found out (`structure`).
+finetuning. It is given, and not learnt. A `decoder` is a model without an encoder (Gemma, Llama, Qwen, …); `templates` has its prompts.
+`encoder` is any other model that reads and does not write: what differs between such models is found out (`structure`).
 """
 
 import functools
