@@ -268,6 +268,11 @@ def test_both_engines_decode_the_bart(made, tmp_path, head):
     codec = load_codec(tmp_path / "bart")
     assert codec.encode(["Das Fenster"], "de") == load_codec(made[0]).encode(["Das Fenster"], "de")
     assert codec.generate_arguments("en") == {"decoder_start_token_id": 2, "forced_bos_token_id": 0}
+    # transformers by itself begins in the same way
+    network = AutoModelForSeq2SeqLM.from_pretrained(tmp_path / "bart").eval()
+    rows = codec.encode(["Das Fenster"], "de")
+    written = network.generate(torch.tensor(rows), num_beams=2, early_stopping=True, max_new_tokens=12)
+    assert written[0, :2].tolist() == [2, 0] and codec.decode(written.tolist()) == lines[1][1:]
 
 
 def test_an_xlmr_becomes_the_baselines_and_a_veco_a_plain_xlmr(made, tmp_path):

@@ -461,6 +461,7 @@ def save_model(network: PreTrainedModel, tokenizer: Any, folder: Path) -> None:
     temporary = folder.with_name(f".{folder.name}.part")
     shutil.rmtree(temporary, ignore_errors=True)
     say_family(network.config)
+    give_tag(network, tokenizer)
     # with an output layer of its own, transformers looks for each half's embeddings by name, and would draw those that are shared
     if getattr(network.config, "tie_word_embeddings", True) is False and family_of(network.config).decoder:
         network.save_pretrained(temporary, state_dict={name: weight.clone() for name, weight in network.state_dict().items()})
@@ -468,6 +469,14 @@ def save_model(network: PreTrainedModel, tokenizer: Any, folder: Path) -> None:
         network.save_pretrained(temporary)
     tokenizer.save_pretrained(temporary)
     _put(temporary, folder)
+
+
+def give_tag(network: Any, tokenizer: Any) -> None:
+    """Let transformers' own `generate` begin with the tag that a network has not learnt to write (`Family.learns_tag`)."""
+    form, settings = family_of(network.config), getattr(network, "generation_config", None)
+    if form.decoder and not form.learns_tag and settings is not None:
+        settings.forced_bos_token_id = tokenizer.convert_tokens_to_ids(form.tags[0])
+        settings._from_model_config = False  # else it would be made again of config.json, which has no such setting
 
 
 def copy_model(start: Path, folder: Path) -> None:
