@@ -99,10 +99,12 @@ def load_from_environment() -> None:
 
 
 def _load_one(key: str, name: str) -> Plugin:
-    there = {heavy for heavy in HEAVY if lazily.is_loaded(heavy)}
+    there, came_before = {heavy for heavy in HEAVY if lazily.is_loaded(heavy)}, key in sys.modules
     registry.LOADING.append(key)
     try:
         module = _imported(key)
+        files = _files(module, key)
+        checksum = _checksum(files)
         for kind, one in _own(key):
             _check_types(kind, registry.entry(kind, one))
     except KeyboardInterrupt:
@@ -115,12 +117,11 @@ def _load_one(key: str, name: str) -> Plugin:
         raise InputError(f"plugin {name}: {where}") from None
     finally:
         registry.LOADING.pop()
-    own, files = _own(key), _files(module, key)
     # what a module of a package imports registers with it, whichever is loaded first
-    if not own and not any({*files} & {*other.files} for other in _PLUGINS.values()):
+    if not (own := _own(key)) and not (came_before and any({*files} & {*other.files} for other in _PLUGINS.values())):
         raise InputError(f"plugin {name}: registers nothing; decorate a function of it, for example with crossgap.noise")
     heavy = tuple(library for library in HEAVY if library not in there and (lazily.is_loaded(library) or _asks_for(module, library)))
-    return Plugin(name, files, own, heavy, _checksum(files))
+    return Plugin(name, files, own, heavy, checksum)
 
 
 def _own(key: str) -> tuple[tuple[str, str], ...]:
@@ -155,7 +156,13 @@ def _asks_for(module: ModuleType, library: str) -> bool:
 
 
 def _checksum(files: tuple[Path, ...]) -> str:
-    sums = [hashlib.sha256(path.read_bytes()).hexdigest() for path in files]
+    sums = []
+    for path in files:
+        try:
+            with path.open("rb") as file:
+                sums.append(hashlib.file_digest(file, "sha256").hexdigest())
+        except OSError as error:
+            raise InputError(f"{path} is part of it and cannot be read: {error.strerror}") from None
     return sums[0] if len(sums) == 1 else hashlib.sha256("".join(sums).encode()).hexdigest()
 
 

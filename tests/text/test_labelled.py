@@ -287,7 +287,7 @@ def test_what_dev_or_a_test_set_has_is_not_trained_on(tmp_path):
     assert read_json(tmp_path / "train.json")["removed"] == {"equals dev or test": 2}
 
 
-@pytest.mark.parametrize("in_one_file", [False, True])
+@pytest.mark.parametrize("in_one_file", ["", "de", "en de"])
 def test_translations_lose_what_the_training_text_lost(tmp_path, capsys, in_one_file):
     texts = {"en": ["The cat sleeps.", "It rains.", "He runs."], "de": ["Die Katze schläft.", "Es regnet.", "Er läuft."]}
     rows = {code: "".join(f"{code}\t{line}\t{'yes' if n else 'no'}\n" for n, line in enumerate(lines)) for code, lines in texts.items()}
@@ -298,9 +298,10 @@ def test_translations_lose_what_the_training_text_lost(tmp_path, capsys, in_one_
     def source(name, **more):
         return LabelledSource(str(tmp_path / f"{name}.tsv"), {"text": 2, "label": 3}, **more)
 
-    train, german = source("en"), source("de")
-    if in_one_file:
-        train, german = (replace(source("all", header=True, where={"code": code}), columns=NAMED) for code in ("en", "de"))
+    def of_all(code):
+        return replace(source("all", header=True, where={"code": code}), columns=NAMED)
+
+    train, german = (of_all(code) if code in in_one_file else source(code) for code in ("en", "de"))
     settings = Labelled(language="en", labels=["yes", "no"], train=train, dev=source("test"), test={}, translations={"de": german})
     (tmp_path / "translations").mkdir()
     assert parts(tmp_path, settings, "train", "translations/de") == {

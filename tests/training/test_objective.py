@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from configurations import changed
 from tiny_decoders import small_decoder
-from tiny_models import manual_pairs, small_encoder
+from tiny_models import manual_pairs, small_encoder, small_model
 
 from workflow_scripts import plugins, registry
 from workflow_scripts.errors import InputError
-from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.models.tokenisation import load_codec, unlearnt
 from workflow_scripts.run.config import load
 from workflow_scripts.text import files
 from workflow_scripts.training.method import Method, of_plugin
@@ -172,6 +172,15 @@ def test_a_wrong_return_is_one_clear_error(codec, tmp_path, register, wrong, sai
     register(function)
     with pytest.raises(InputError, match=f"^objective 'made'.*{said}"):
         made(codec, tmp_path)
+
+
+def test_a_tag_that_a_family_does_not_learn_is_not_learnt_of_rows_of_ones_own_either(tmp_path, register):
+    codec = load_codec(small_model(tmp_path, "bart"))
+    register(lambda lines, codec, language: [(row, row) for row in codec.encode(lines, language, 64)], decoder=True)
+    (tmp_path / "text").mkdir()
+    rounds, _ = made(codec, tmp_path / "text")
+    tag = codec.tag("de")
+    assert all(row.tolist()[0] == tag and labels.tolist()[0] == unlearnt(tag) for row, labels in rounds.epoch(0))
 
 
 def test_with_a_decoder_labels_may_have_another_length(codec, tmp_path, register):

@@ -85,7 +85,7 @@ def main(
 
 def leading(settings: Scores) -> str:
     """The metric that is always computed and is shown in headlines and charts: BLEU or ROUGE-L."""
-    return "ROUGE-L" if set(settings.metrics) & set(ROUGES) else "BLEU"
+    return "ROUGE-L" if set(settings.metrics) & {*ROUGES, BY_SENTENCES} else "BLEU"
 
 
 def metrics(code: str, settings: Scores, lowercase: bool = False) -> dict[str, Callable[[], Metric]]:
@@ -122,6 +122,7 @@ _CHARACTERS = regex.compile(r"(?=[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}
 
 ROUGES = ("ROUGE-1", "ROUGE-2", "ROUGE-L")
 """The metrics for summaries; all of them ignore case."""
+BY_SENTENCES = "ROUGE-Lsum"
 
 
 def parallel_lines(hypotheses: Path, references: Path) -> tuple[list[str], list[str]]:
@@ -188,7 +189,7 @@ def _ter(code: str, settings: Scores, lowercase: bool) -> Metric:
     return TER() if language(code).spaced else CharacterTER(normalized=True, asian_support=True)
 
 
-for rouge in (*ROUGES, "ROUGE-Lsum"):
+for rouge in (*ROUGES, BY_SENTENCES):
     register_metric(rouge, partial(_rouge, rouge), source="Lin 2004")
 register_metric("METEOR", _meteor, called=_meteor_name, source="Denkowski and Lavie 2014; Banerjee and Lavie 2005")
 register_metric(

@@ -62,13 +62,14 @@ def head_block(job: Job) -> str:
 
 def finetuning_plugins(job: Job) -> dict[str, list[str]]:
     """The files of the plugins that the experiment's task and an arm's adapter come from; what comes from none reads none."""
-    chosen = head_settings(job.plan.settings, job.phase("finetune"), job.point).adapter
-    return plugin_inputs(job.plan.task, adapter_entry(chosen), settings=chosen)
+    chosen = head_settings(job.plan.settings, job.phase("finetune"), job.point)
+    return plugin_inputs(job.plan.task, adapter_entry(chosen.adapter), settings=chosen)
 
 
 def scoring_plugins(job: Job) -> dict[str, list[str]]:
     """The files of the plugins that the experiment's task and metrics come from; what comes from none reads none."""
-    return plugin_inputs(job.plan.task, *(registry.entry("label_metric", each) for each in job.plan.settings.metrics))
+    metrics = (registry.entry("label_metric", each) for each in job.plan.settings.metrics)
+    return plugin_inputs(job.plan.task, *metrics, settings=_head(job))
 
 
 def learnt_by_the_baseline(job: Job) -> dict[str, str]:

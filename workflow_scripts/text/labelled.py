@@ -15,6 +15,7 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Literal
 
@@ -22,7 +23,7 @@ from workflow_scripts.number_types import Natural, Seed
 from workflow_scripts.stage import InputError, checksums, run, write_json
 from workflow_scripts.text.corpus import leak_key
 from workflow_scripts.text.examples import Example, read_any, write_table
-from workflow_scripts.text.files import chunks, read_lines, write_lines
+from workflow_scripts.text.files import chunks, kind_of, read_lines, write_lines
 from workflow_scripts.text.label_names import number_range, or_left_out
 from workflow_scripts.text.labelled_source import LabelledSource
 from workflow_scripts.text.tagged import INNER_BLANK
@@ -278,23 +279,28 @@ def without_shared(examples: Iterable[Example], forbidden: set[tuple[str, ...]],
 def without_partners(examples: list[Example], settings: Labelled, part: str, removed: Counter[str]) -> list[Example]:
     """The examples of a file of translations but for those whose originals dev or a test set has, which are counted in `removed`.
 
-    Questions and queries are known again by their ids, other examples by their places. Where two files do not have equally many, nobody
-    can tell, which a note says.
+    Questions and queries are known again by their ids, where files have such, and all other examples by their places. Where two files do
+    not have equally many, nobody can tell, which a note says.
     """
-    forbidden = keys((e for other in parts_before(settings, "train") for e in chosen(settings, other, Counter())), settings.unit)
-    shared = [e for e in chosen(settings, "train", Counter()) if key_of(e, settings.unit) in forbidden]
+    unit, sources = settings.unit, [_source(settings, name) for name in (part, "train")]
+    forbidden = keys((e for other in parts_before(settings, "train") for e in chosen(settings, other, Counter())), unit)
+    shared = [e for e in chosen(settings, "train", Counter()) if key_of(e, unit) in forbidden]
     if not shared:
         return examples
-    own: Callable[[Example], str | int]
-    original: Callable[[Example], str | int]
-    if settings.unit in ("question", "query"):
-        own = original = _id
+    own: Callable[[Example], Any]
+    original: Callable[[Example], Any]
+    if unit == "question" and all(example.id for example in (*examples, *shared)):
+        own = original = attrgetter("id")
+    elif unit == "query" and all(source.documents for source in sources):
+        own = original = attrgetter("query")
     else:
-        (own, number), (original, other) = (_places(settings, _source(settings, name)) for name in (part, "train"))
+        # lines stay as they are where a text is left out; other files are counted by what is read of them
+        by_line = unit in ("text", "target") and not any(source.where or kind_of(source.file or "") == ".json" for source in sources)
+        (own, number), (original, other) = (_places(settings, source, by_line) for source in sources)
         if number != other:
             print(
-                f"note: {_source(settings, part).file}: has {number:,} examples, and the training text {other:,}, so nobody can tell the "
-                f"translations of {len(shared):,} examples that dev or test sets have; {part!r} keeps them",
+                f"note: {sources[0].file}: has {number:,} examples, and the training text {other:,}, so nobody can tell the translations "
+                f"of {len(shared):,} examples that dev or test sets have; {part!r} keeps them",
                 flush=True,
             )
             return examples
@@ -305,17 +311,19 @@ def without_partners(examples: list[Example], settings: Labelled, part: str, rem
     return kept
 
 
-def _id(example: Example) -> str | int:
-    return example.id or example.query
-
-
-def _places(settings: Labelled, source: LabelledSource) -> tuple[Callable[[Example], str | int], int]:
-    """What says where an example stands in a file, and how many places there are: by its line, or among the rows that `where` asks for."""
-    if settings.unit != "word" and not source.where:
-        return lambda example: example.line, sum(1 for _ in read_lines(Path(source.file or "")))
+def _places(settings: Labelled, source: LabelledSource, by_line: bool) -> tuple[Callable[[Example], Any], int]:
+    """What says at which place an example stands in a file, and how many places there are: lines, queries, or what is read of it."""
+    if by_line:
+        return attrgetter("line"), sum(1 for _ in read_lines(Path(source.file or "")))
     read = read_any(settings.unit, source, settings.labels, Counter(), Counter())
-    number = {example.line: place for place, example in enumerate(read)}
-    return lambda example: number[example.line], len(number)
+    if settings.unit == "query":
+        return attrgetter("query"), len({example.query for example in read})
+
+    def seen(example: Example) -> tuple[int, str]:
+        return example.line, fold(example.text, source.language or "") if settings.lowercase else example.text
+
+    number = {seen(example): place for place, example in enumerate(read)}
+    return lambda example: number[seen(example)], len(number)
 
 
 def keys(examples: Iterable[Example], unit: str) -> set[tuple[str, ...]]:

@@ -225,7 +225,12 @@ class MadeRows(NamedTuple):
                 raise InputError(f"{called} made a row of {size} pieces; max_length is {self.max_length}, and 1 the least ({line!r})")
             if wrong := next((each for each in (*read, *labels) if each >= len(codec.tokenizer) or (each < 0 and each != _NOTHING)), None):
                 raise InputError(f"{called} used the piece {wrong}; the vocabulary has {len(codec.tokenizer)} ({line!r})")
-        return made
+        if codec.form.learns_tag or self.of_one_length:
+            return made
+        from workflow_scripts.models.tokenisation import unlearnt
+
+        tag = codec.tag(language)
+        return [(read, [unlearnt(tag), *labels[1:]] if labels[:1] == [tag] else labels) for read, labels in made]
 
 
 def _material(make: MadeRows, train: Text, dev: Text, seed: int, folder: Path, block: "Pretraining") -> Material:

@@ -181,7 +181,9 @@ def _begins(lengths: np.ndarray) -> np.ndarray:
 def check_window(network: Any, longest: int) -> None:
     """Raise `InputError` where sentences have more pieces than a network's attention sees: in packed rows it would see all of them."""
     if (window := attention_window(network.config)) and window < longest:
-        raise InputError(f"training.packed: {type(network).__name__} sees {window} pieces back, and max_length is {longest}; lower it")
+        raise InputError(
+            f"training.packed: {type(network).__name__} sees {window} pieces back, and a sentence has {longest}; lower max_length"
+        )
 
 
 def check_packs(network: Any, longest: int) -> None:
