@@ -120,7 +120,7 @@ def test_small_functions():
     assert summary([1.0, 3.0])["sd"] == pytest.approx(2**0.5)
     assert summary([2.0])["interval"] is None
     assert evenly(range(100), 4) == [0, 25, 50, 75] and evenly([1], 4) == [1]
-    assert marked("a b c", "a x c") == [("a", False), ("x", True), ("c", False)]
+    assert marked("a b c", "a x c", "en") == [("a", False), ("x", True), ("c", False)]
     rows = [
         {"testset": "t", "metric": "BLEU", "arm": a, "seed": s, "value": v}
         for a, s, v in (("x", 1, 3), ("y", 1, 1), ("x", 2, 5), ("y", 2, 4))
