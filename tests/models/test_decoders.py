@@ -28,6 +28,7 @@ from workflow_scripts.tasks.head_model import Reader, label_scores, load_text_he
 from workflow_scripts.text.examples import Example
 from workflow_scripts.training import backbone
 from workflow_scripts.training.backbone import Backbone
+from workflow_scripts.training.few_shot import cut, is_too_long
 from workflow_scripts.training.ragged import same_choice
 from workflow_scripts.training.rows import Dev, aligned_dev
 from workflow_scripts.training.settings import Training
@@ -366,6 +367,16 @@ def test_examples_are_among_the_pairs_that_others_learn_from(text, tmp_path):
     finetune(text, start, tmp_path, Training(bleu_sentences=0, pairs=3), shots=3)
     number = len((text / "train.de").read_text().splitlines())
     assert sorted(read_json(tmp_path / "training.json")["lines"]) == [place + 1 for place in same_choice(number, 3)]
+    # those that are too long to be learnt from are not shown either
+    short = Training(bleu_sentences=0, max_length=60)
+    finetune(text, start, tmp_path, short, shots=5)
+    codec = load_codec(start)
+    examples = load_codec(tmp_path / "model").templates.examples
+    room = Room.of(short)
+    pairs = zip(*((text / f"train.{code}").read_text().splitlines() for code in ("de", "en")), strict=True)
+    assert len(examples) == 5 and not any(is_too_long(codec, pair, room) for pair in examples)
+    assert 5 <= sum(not is_too_long(codec, pair, room) for pair in pairs) < number
+    assert cut(codec, "one two three four " * 40, room) != "one two three four " * 40 and cut(codec, "one", room) == "one"
 
 
 def test_more_examples_than_the_model_can_read_are_refused(text, tmp_path):

@@ -44,6 +44,8 @@ def test_case_and_punctuation_survive():
     assert [match_case(m, "file") for m in ("Datei", "DATEI", "datei", "A")] == ["File", "FILE", "file", "File"]
     assert [match_case(m, "paper") for m in ("A4", "B2B")] == ["Paper", "PAPER"]
     assert [match_case(m, "სახლი", "ka") for m in ("Haus", "HAUS")] == ["სახლი", "სახლი"]  # Georgian text has no capitals
+    # what is two letters in one has the first as a capital
+    assert [match_case("And", word, code) for word, code in (("և", "hy"), ("ǆep", "hr"))] == ["Եւ", "ǅep"]
     assert [match_case(m, "indir", "tr") for m in ("Download", "DOWNLOAD")] == ["İndir", "İNDİR"]
     assert match_case("Ein", "iş", "crh") == "İş"
     switched, counts = switch()

@@ -17,6 +17,7 @@ from workflow_scripts.tasks.verbaliser import Asked, Verbaliser, asked_in, score
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.training.job import TrainingJob
+from workflow_scripts.training.ragged import same_choice
 
 LABELS = ["Writer", "Calc", "Impress"]
 LINES = [
@@ -40,7 +41,7 @@ def asked(model, out, verbaliser=None, **changes):
         language="en",
         labels=LABELS,
         epochs=1,
-        classification=Classification(max_length=changes.pop("max_length", 40)),
+        classification=Classification(max_length=changes.pop("max_length", 40), examples=changes.pop("examples", None)),
         shots=changes.pop("shots", 0),
         verbaliser=verbaliser,
     )
@@ -84,6 +85,10 @@ def test_examples_are_drawn_by_the_seed_and_stand_before_the_text(model, tmp_pat
         (tmp_path / name).mkdir()
         found[name] = asked(model, tmp_path / name, VERBALISER, shots=2, seed=seed)["lines"]
     assert found["one"] == found["again"] and len(found["one"]) == 2 and found["one"] != found["other"]
+    # of a training text that is cut down, from the examples that other arms learn from
+    (tmp_path / "few").mkdir()
+    few = asked(model, tmp_path / "few", VERBALISER, shots=2, examples=2)["lines"]
+    assert sorted(few) == [place + 1 for place in same_choice(len(LINES), 2)]
     how = asked_in(tmp_path / "one/model")
     first = LINES[found["one"][0] - 1].split("\t")
     assert how.shots[0] == (f"English: {first[1]}\nAbout:", VERBALISER.words.get(first[0], first[0]))

@@ -19,7 +19,7 @@ from workflow_scripts.text.corpus import (
     train,
 )
 from workflow_scripts.text.files import read_lines
-from workflow_scripts.text.parallel import Cut, Documents, Source, read_pairs
+from workflow_scripts.text.parallel import Cut, Documents, Pair, Source, read_pairs
 from workflow_scripts.text.words import number_of_words, words
 
 MANUAL = Path("resources/libreoffice-help/en-de.tsv.xz")
@@ -229,6 +229,15 @@ KHMER = [
 ]
 
 
+def test_sentences_end_in_the_marks_of_their_scripts_also_before_one_that_nobody_sees():
+    ends = (".\u200f", "។\u200b", "៕", "॥", "፨", "༎", ".”\u200e", "。")
+    pairs = [Pair("d", f"one two three four five six seven{end}", "one two three four five six seven.", at) for at, end in enumerate(ends)]
+    source = Source(file="x.tsv", columns={"de": 1, "en": 2})
+    settings = Corpus(languages=("de", "en"), train=source, dev=source, test={})
+    assert all(are_running(pairs, settings))
+    assert not any(are_running([pair._replace(a=pair.b.rstrip(".")) for pair in pairs], settings))
+
+
 def test_sides_whose_words_are_not_known_are_as_long_as_their_letters(tmp_path):
     """What stands between two blanks is a clause in Khmer: the first sentence is one, beside 16 English words."""
     (tmp_path / "pairs.tsv").write_text("".join(f"d\t{a}\t{b}\n" for a, b in KHMER), "utf-8")
@@ -245,6 +254,8 @@ def test_sentences_that_differ_by_the_two_letters_of_turkish_or_a_soft_hyphen_ar
         ("Irmak", "ırmak"),
         ("Da\u00adtei öffnen", "Datei öffnen!"),
         ("J\u030caba", "ǰaba"),
+        ("คน\u200bไทย", "คนไทย"),
+        ("ශ්\u200dරී ලංකා", "ශ්රී ලංකා"),
     ):
         assert leak_key(one) == leak_key(other) != leak_key("Klick")
     assert leak_key("Iğdır 12") == "iğdir 00"

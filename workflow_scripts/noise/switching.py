@@ -34,7 +34,7 @@ from workflow_scripts.text.files import chunks
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.spelling import begins_sentence
 from workflow_scripts.text.tagged import given_words
-from workflow_scripts.text.words import Words, is_part_of_word, upper, words_of
+from workflow_scripts.text.words import Words, capital, is_part_of_word, upper, words_of
 
 Kind = Annotated[str, Named("noise")]
 
@@ -198,7 +198,7 @@ def match_case(model: str, word: str, code: str = "") -> str:
         return word
     if model.isupper() and sum(letter.isalpha() for letter in model) > 1:
         return upper(word, code)
-    return upper(word[0], code) + word[1:]
+    return capital(word, code)
 
 
 def replace_words(words: Words, hit: np.ndarray, new: list[str], spaced: bool = True) -> list[str]:

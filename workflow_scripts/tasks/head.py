@@ -93,7 +93,8 @@ def finetune(
     if getattr(settings, "shots", None) is not None:
         labels = task.labels_in(settings)
         tables = [(task.read(path, labels), code) for path, code in zip(dev, settings.dev_languages, strict=True)]
-        return ask(job, task.read(train[0], labels), tables, labels, settings, getattr(settings, task.key))
+        chosen = getattr(settings, task.key)
+        return ask(job, task.read(train[0], labels, chosen.examples), tables, labels, settings, chosen)
 
     def prepared(job: TrainingJob, train: tuple[Path, ...], dev: tuple[Path, ...], settings: FinetuneSettings) -> Prepared:
         return prepare(task, job, train, dev, settings, lexicons, into)
@@ -200,7 +201,8 @@ def predict(
         own = task.named and not given and not task.any_number
         known = [network.config.id2label[number] for number in range(network.config.num_labels)] if own else given
         tables = [task.read(path, known) for path in examples]
-        about = About(settings, known, task.read(train, known) if train else [], task.numbers_in(tables, known))
+        learnt = task.read(train, known, settings.examples) if train else []
+        about = About(settings, known, learnt, task.numbers_in(tables, known))
         parts = [part_of(reader, table, code, about.numbered) for table, code in zip(tables, languages, strict=True)]
         all_answered = task.predictions(network, reader, parts, pick_precision(settings.precision, network.device), about)
     for name, part, answered in zip(testsets, parts, all_answered, strict=True):

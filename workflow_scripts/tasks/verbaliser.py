@@ -156,7 +156,7 @@ def ask(
         "updates": {"planned": 0, "made": 0},
         "handed_on": {"updates": [0], **measured},
         "shots": len(shots),
-        "lines": [at + 1 for at in chosen],
+        "lines": [examples[at].line for at in chosen],
         "verbaliser": asdict(verbaliser),
         "settings": asdict(settings),
     }

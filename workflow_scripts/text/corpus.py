@@ -295,14 +295,21 @@ class _KeyCharacters(dict):
 
 
 _KEY_CHARACTERS = _KeyCharacters()
-_ONE_SPELLING = str.maketrans({SOFT_HYPHEN: "", "İ": "i", "ı": "i"})  # Turkish has two letters where others have I and i
+_ONE_SPELLING = str.maketrans(
+    {
+        # Turkish has two letters where others have I and i
+        **{"İ": "i", "ı": "i"},
+        # what nobody sees: soft hyphens, and zero-width space, joiner and word joiner. The non-joiner may stand for a blank in Persian
+        **dict.fromkeys((SOFT_HYPHEN, "\u200b", "\u200d", "\u2060"), ""),
+    }
+)
 
 
 def leak_key(line: str) -> str:
     """A form in which sentences are compared, wherever those of dev and test sets are kept out of text that is learnt from.
 
-    It is lower case, with ı as i and every digit as 0, without punctuation, symbols and soft hyphens, with single spaces, and in NFKC, in
-    which letters of another width or form are the same.
+    It is lower case, with ı as i and every digit as 0, without punctuation, symbols and what nobody sees, with single spaces, and in NFKC,
+    in which letters of another width or form are the same.
     """
     plain = line.translate(_ONE_SPELLING).translate(_KEY_CHARACTERS)
     if not plain.isascii():  # what NFKC makes of a letter may be a capital, and what is made lower case may not be composed
@@ -414,7 +421,7 @@ def dealt_out(settings: Corpus, running: Counter[str], wanted: dict[str, int]) -
     return assigned
 
 
-_SENTENCE_END = regex.compile(r"[.!?:;…。！？：；।؟۔။։၊។།።፧᱾][\"'»”’«“‘‹›)）」』]*$")
+_SENTENCE_END = regex.compile(r"[.!?:;…。！？：；।؟۔။։၊។།።፧᱾॥៕༎፨꯫][\"'»”’«“‘‹›)）」』\p{Cf}]*$")
 _UNMARKED = ("lo", "th")  # no mark ends their sentences
 _MENU_PATH = regex.compile(r"\s[-–—▸>→]\s.*\s[-–—▸>→]\s")
 

@@ -128,7 +128,7 @@ def segmenter(code: str) -> Callable[[str], list[Span]] | None:
         # it would read any jieba.cache in the folder for temporary files, whoever wrote it, and is no faster for it
         tokenizer.FREQ, tokenizer.total = tokenizer.gen_pfdict(tokenizer.get_dict_file())
         tokenizer.initialized = True
-        return lambda line: _only_words(line, ((s, e) for _, s, e in tokenizer.tokenize(line)))
+        return lambda line: _rejoined(line, _only_words(line, ((s, e) for _, s, e in tokenizer.tokenize(line))), _BESIDE_HAN)
     if kind == "mecab":
         import ipadic
         import MeCab
@@ -141,13 +141,30 @@ def segmenter(code: str) -> Callable[[str], list[Span]] | None:
             os.environ.setdefault("PYTHAINLP_READ_ONLY", "1")
         from pythainlp.tokenize import word_tokenize
 
-        return lambda line: _only_words(line, _locate(line, word_tokenize(line, engine="newmm", keep_whitespace=False)))
+        def segmented(line: str) -> list[Span]:
+            return _only_words(line, _locate(line, word_tokenize(line, engine="newmm", keep_whitespace=False)))
+
+        return lambda line: _rejoined(line, segmented(line), _BESIDE_THAI)
     return None
+
+
+_BESIDE_HAN, _BESIDE_THAI = (regex.compile(rf"[\p{{L}}\p{{M}}--\p{{{script}}}]", regex.V1) for script in ("Han", "Thai"))
+
+
+def _rejoined(line: str, spans: Iterable[Span], foreign: regex.Pattern[str]) -> list[Span]:
+    """Words of other scripts as wholes: the dictionaries' programs cut Müller and Москва into letters that they do not know."""
+    found: list[Span] = []
+    for start, end in spans:
+        if found and found[-1][1] == start and foreign.match(line, start) and foreign.match(line, start - 1):
+            found[-1] = found[-1][0], end
+        else:
+            found.append((start, end))
+    return found
 
 
 _SENTENCE_END = regex.compile(
     # a closing mark of a script with spaces, but that of an initial (J. Smith, U.S.), before what can begin a sentence
-    r"""(?<=[.!?…؟۔։།።፧᱾।]["'»”’«“‘‹›)\]]*)(?<!\b\p{Lu}\.)\s+(?=[^\p{Ll}\s])"""
+    r"""(?<=[.!?…؟۔։།༎።፧፨᱾।॥៕꯫]["'»”’«“‘‹›)\]\p{Cf}]*)(?<!\b\p{Lu}\.)\s+(?=[^\p{Ll}\s])"""
     # one of a script without
     r"""|(?<=[。！？][」』）”’]*)\s*(?=[^」』）”’\s])"""
 )
@@ -206,6 +223,12 @@ def fold(word: str, code: str) -> str:
 def upper(word: str, code: str) -> str:
     """`word` in capitals, by the same rules as `fold`."""
     return (word.replace("i", "İ") if code in _DOTTED_I else word).upper()
+
+
+def capital(word: str, code: str) -> str:
+    """`word` with a capital at its beginning; what is two letters in one, as Armenian և, has only the first of them as a capital."""
+    first = "İ" if word[:1] == "i" and code in _DOTTED_I else word[:1].title()
+    return first + word[1:]
 
 
 def segment(lines: Sequence[str], code: str) -> list[str]:

@@ -6,6 +6,7 @@ It is written like a trained one, with its templates, so that whatever decodes, 
 import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ def ask(
 ) -> None:
     """Write the model as it is, with templates in which so many of the training `pairs` stand before the source, drawn by the seed.
 
-    They are drawn from the pairs that a trained arm learns from (`training.pairs`).
+    They are drawn from the pairs that a trained arm learns from: among `training.pairs`, without those that are too long, or cut as these.
     It is measured on the dev set like a trained one. Raises `InputError` where examples are wanted of a model that is no decoder, or are
     more than it can read.
     """
@@ -49,8 +50,10 @@ def ask(
         raise InputError(f"shots: {job.start} is a model of the family {codec.form.label}, which reads no examples; set shots: 0")
     known = [(source, answer) for _, source, answer in lockstep(*pairs)]
     allowed = np.asarray(same_choice(len(known), settings.pairs))
-    drawn = np.random.default_rng(job.seed).permutation(allowed)[:shots].tolist()
-    codec.templates = replace(templates, examples=[known[place] for place in drawn], examples_in=[*languages] if drawn else [])
+    order = np.random.default_rng(job.seed).permutation(allowed).tolist()
+    drawn = [*islice((place for place in order if not room.leave_out or not is_too_long(codec, known[place], room)), shots)]
+    examples = [(cut(codec, source, room), cut(codec, answer, room)) for source, answer in (known[place] for place in drawn)]
+    codec.templates = replace(templates, examples=examples, examples_in=[*languages] if drawn else [])
     rounds, dev = read(codec)
     network: Any = load_model(job.start, settings, job.seed)
     try:
@@ -58,7 +61,8 @@ def ask(
     except InputError as error:
         if not drawn:
             raise
-        raise InputError(f"shots: with {len(drawn)} examples {str(error).partition(';')[0]}; show fewer") from None
+        said = str(error).partition(";")[0]
+        raise InputError(f"shots: with {len(drawn)} examples {said}; show fewer, or lower training.max_length") from None
     network.to(pick_device(settings.device))
     begun = time.perf_counter()
     look = {"eval_loss": dev_loss(network, codec, dev)}
@@ -77,3 +81,18 @@ def ask(
         "settings": asdict(settings),
     }
     finish(job, network, codec.tokenizer, history, about, templates=codec.own_templates)
+
+
+def is_too_long(codec: Codec, pair: tuple[str, str], room: Room) -> bool:
+    """Whether a side of a pair has more pieces than a row has room for, as rows to be learnt from are counted."""
+    source, answer = pair
+    sides = codec.pieces([*codec.behind_blank([source]), *codec.behind_blank([answer], answers=True)])
+    return any(codec.is_too_long(ids, room.max_length) for ids in sides)
+
+
+def cut(codec: Codec, text: str, room: Room) -> str:
+    """A text, or as much of it as a row has room for."""
+    (whole,) = codec.pieces([text])
+    if not codec.is_too_long(whole, room.max_length):
+        return text
+    return codec.tokenizer.decode(codec.within(whole, room.max_length), clean_up_tokenization_spaces=False).strip()
