@@ -19,7 +19,8 @@ import warm
 
 from workflow_scripts import folder_for_compiled, stage
 from workflow_scripts.number_types import Positive, Share
-from workflow_scripts.stage import InputError, _plain_flags, atomic, checksum, from_plain, output_of, provenance, read_json, write_json
+from workflow_scripts.stage import InputError, _plain_flags, atomic, from_plain, output_of, provenance, read_json, write_json
+from workflow_scripts.storage import checksum
 from workflow_scripts.text import corpus
 
 

@@ -9,7 +9,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-from workflow_scripts.stage import checksum, last_line, run, write_json
+from workflow_scripts.stage import last_line, run, write_json
+from workflow_scripts.storage import checksum
 
 NEWEST = {"comet": (3, 12)}
 """Tool → the newest Python that its lock is for; without a line, all. COMET wants a numpy below 2, which has no build for newer ones."""

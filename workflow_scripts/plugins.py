@@ -22,6 +22,7 @@ from typing import Any, get_type_hints
 
 from workflow_scripts import lazily, registry
 from workflow_scripts.errors import InputError, first_line
+from workflow_scripts.storage import checksum
 
 GROUP = "crossgap.plugins"
 """The group of entry points by which an installed package offers plugins."""
@@ -104,7 +105,7 @@ def _load_one(key: str, name: str) -> Plugin:
     try:
         module = _imported(key)
         files = _files(module, key)
-        checksum = _checksum(files)
+        sha256 = _checksum(files)
         for kind, one in _own(key):
             _check_types(kind, registry.entry(kind, one))
     except KeyboardInterrupt:
@@ -121,7 +122,7 @@ def _load_one(key: str, name: str) -> Plugin:
     if not (own := _own(key)) and not (came_before and any({*files} & {*other.files} for other in _PLUGINS.values())):
         raise InputError(f"plugin {name}: registers nothing; decorate a function of it, for example with crossgap.noise")
     heavy = tuple(library for library in HEAVY if library not in there and (lazily.is_loaded(library) or _asks_for(module, library)))
-    return Plugin(name, files, own, heavy, checksum)
+    return Plugin(name, files, own, heavy, sha256)
 
 
 def _own(key: str) -> tuple[tuple[str, str], ...]:
@@ -156,13 +157,7 @@ def _asks_for(module: ModuleType, library: str) -> bool:
 
 
 def _checksum(files: tuple[Path, ...]) -> str:
-    sums = []
-    for path in files:
-        try:
-            with path.open("rb") as file:
-                sums.append(hashlib.file_digest(file, "sha256").hexdigest())
-        except OSError as error:
-            raise InputError(f"{path} is part of it and cannot be read: {error.strerror}") from None
+    sums = [checksum(path) for path in files]
     return sums[0] if len(sums) == 1 else hashlib.sha256("".join(sums).encode()).hexdigest()
 
 
@@ -285,14 +280,19 @@ def described() -> dict[str, str]:
 # functions of plugins
 
 
-def asked(entry: str, it: str, function: Callable[..., Any], parameters: Mapping[str, str]) -> tuple[str, ...]:
-    """What a function that a plugin brings asks for: the names of its parameters. Raises `InputError` for one that is none of `parameters`.
+def asked(
+    entry: str, it: str, function: Callable[..., Any], parameters: Mapping[str, str], *, decorator: str = "", settings: type | None = None
+) -> tuple[str, ...]:
+    """What a function that a plugin brings asks for: the names of its parameters. Raises `InputError` for one that is none of `parameters`,
+    and for `settings` where its `decorator`, which can name a dataclass of `settings`, names none.
 
     `entry` is its kind and name, and `it` is what the error calls it where it says what there is, such as "a noise".
     """
     names = tuple(inspect.signature(function).parameters)
     if unknown := [each for each in names if each not in parameters]:
         raise InputError(f"{entry} asks for `{unknown[0]}`; {it} can ask for {', '.join(parameters)}")
+    if decorator and "settings" in names and settings is None:
+        raise InputError(f"{entry} asks for `settings`, but has none; name its dataclass: @{decorator}(…, settings=…)")
     return names
 
 

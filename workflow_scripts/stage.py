@@ -9,7 +9,6 @@ import contextlib
 import csv
 import errno
 import functools
-import hashlib
 import importlib.metadata
 import inspect
 import json
@@ -30,7 +29,7 @@ from workflow_scripts import plugins, registry
 from workflow_scripts.entry_names import Named
 from workflow_scripts.errors import InputError, Stopped, first_line
 from workflow_scripts.number_types import Limits
-from workflow_scripts.storage import refused_file
+from workflow_scripts.storage import checksum, refused_file
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -394,17 +393,6 @@ def noted(failed: dict[str, str], name: str) -> Iterator[None]:
         raise
     except Exception as error:
         failed[name] = in_one_line(error)
-
-
-def checksum(path: Path | str) -> str:
-    """SHA-256 of a file's content, in hexadecimal. Raises `InputError` if there is no such file, or it cannot be read."""
-    try:
-        with open(path, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def checksums(paths: Iterable[Path | str | None]) -> dict[str, str]:

@@ -1,14 +1,29 @@
-"""storage: what to say where the system refuses a file: its folder, what lies there, how much is free, and what moves it elsewhere."""
+"""storage: checksums of files, and what to say where the system refuses one: its folder, what lies there, how much is free, and what moves
+it elsewhere."""
 
 import errno
+import hashlib
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from workflow_scripts.errors import InputError
+
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _CLOSED = (errno.EROFS, errno.EACCES, errno.EPERM)
+
+
+def checksum(path: Path | str) -> str:
+    """SHA-256 of a file's content, in hexadecimal. Raises `InputError` if there is no such file, or it cannot be read."""
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except FileNotFoundError:
+        raise InputError(f"{path}: no such file") from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
 
 
 def refused_file(error: OSError) -> str:

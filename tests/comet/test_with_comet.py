@@ -13,7 +13,8 @@ from tiny_models import manual_pairs
 from workflow.test_workflow import ROOT, TINY, snakemake, write_config
 
 from workflow_scripts import environment
-from workflow_scripts.stage import checksum, read_json
+from workflow_scripts.stage import read_json
+from workflow_scripts.storage import checksum
 
 ENVIRONMENT = Path("results/environments/comet.json")
 SIDES = ("sources", "hypotheses", "references")

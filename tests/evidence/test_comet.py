@@ -6,7 +6,8 @@ import pytest
 import yaml
 
 from workflow_scripts.evidence.comet import Comet, Unavailable, find_checkpoint, score
-from workflow_scripts.stage import checksum, read_json, write_json
+from workflow_scripts.stage import read_json, write_json
+from workflow_scripts.storage import checksum
 
 
 @pytest.fixture

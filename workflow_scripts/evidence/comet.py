@@ -23,7 +23,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
 
 from workflow_scripts.number_types import Positive
-from workflow_scripts.stage import InputError, checksum, in_one_line, read_json, run, write_json
+from workflow_scripts.stage import InputError, in_one_line, read_json, run, write_json
+from workflow_scripts.storage import checksum
 from workflow_scripts.text.files import read_lines
 
 if TYPE_CHECKING:

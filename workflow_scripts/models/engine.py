@@ -69,9 +69,7 @@ def engine(name: str, *, label: str = "", source: str = "", settings: type | Non
     """Register the function of a batch that is decorated as an engine; see the module."""
 
     def registered(function: Callable) -> Callable:
-        asked = plugins.asked(f"engine {name!r}", "an engine", function, PARAMETERS)
-        if "settings" in asked and settings is None:
-            raise InputError(f"engine {name!r} asks for `settings`, but has none; name its dataclass: @engine(…, settings=…)")
+        asked = plugins.asked(f"engine {name!r}", "an engine", function, PARAMETERS, decorator="engine", settings=settings)
         register_engine(name, by_batch(name, function, asked), label=label, source=source, settings=settings)
         return function
 

@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from workflow_scripts.stage import InputError, checksum, in_one_line
+from workflow_scripts.stage import InputError, in_one_line
+from workflow_scripts.storage import checksum
 
 VARIABLE = "CROSSGAP_TRUST_REMOTE_CODE"
 """The environment variable that is 1 where the code in models' folders may run; rules set it where a backbone of the run is trusted."""

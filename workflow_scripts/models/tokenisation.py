@@ -295,9 +295,9 @@ class Codec:
             end = [self._answer_end] if labels else []
             return [[*some, *end] if len(some) == len(whole) else some for some, whole in zip(kept, pieces, strict=True)]
         rows = self.framed(kept, code)
-        before, after = self.around
-        if labels and before and not self.form.learns_tag:
-            rows = [[unlearnt(row[0]), *row[1:]] for row in rows]
+        if labels:
+            rows = self.as_labels(rows, code)
+        _, after = self.around
         if not after:  # nothing stands behind a text, whole or cut
             return rows
         for at, (some, whole) in enumerate(zip(kept, pieces, strict=True)):
@@ -311,6 +311,13 @@ class Codec:
         """Rows of pieces as the encoder reads them: with the tag of the language, and what else the family has."""
         before, after = self._around(code)
         return [[*before, *ids, *after] for ids in rows]
+
+    def as_labels(self, rows: list[list[int]], code: str) -> list[list[int]]:
+        """Labels, in which a tag at the start is `unlearnt` where the family does not learn it (`Family.learns_tag`)."""
+        if self.form.learns_tag:
+            return rows
+        tag = self.tag(code)
+        return [[unlearnt(tag), *row[1:]] if row[:1] == [tag] else row for row in rows]
 
     def _around(self, code: str) -> tuple[list[int], list[int]]:
         """What stands before and behind a text that is read."""

@@ -101,9 +101,7 @@ def noise(
     """Register the function of one sentence that is decorated as a noise; see the module, and `Noise` for what is said of it."""
 
     def registered(function: Callable) -> Callable:
-        asked = plugins.asked(f"noise {name!r}", "a noise", function, PARAMETERS)
-        if "settings" in asked and settings is None:
-            raise InputError(f"noise {name!r} asks for `settings`, but has none; name its dataclass: @noise(…, settings=…)")
+        asked = plugins.asked(f"noise {name!r}", "a noise", function, PARAMETERS, decorator="noise", settings=settings)
         needs = "own" if {"candidates", "hits"} & {*asked} else ""
         if lexicon not in (None, "", "own", "scrambled") or (lexicon == "" and "candidates" in asked):
             raise InputError(f"noise {name!r} has lexicon={lexicon!r}; write 'own' or 'scrambled', or leave it out")

@@ -21,7 +21,7 @@ from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, run, write_json
 from workflow_scripts.text.examples import Example, read_table, write_table
 from workflow_scripts.text.files import write_lines
-from workflow_scripts.text.labelled import example_in_small_letters, keys, long_enough, mean_lengths, texts_of, without_shared
+from workflow_scripts.text.labelled import example_in_small_letters, is_too_short, keys, mean_lengths, texts_of, without_shared
 from workflow_scripts.text.questions import Span, parse_spans, write_spans
 from workflow_scripts.text.targets import MARKS, with_marks, without_marks
 from workflow_scripts.text.words import sentences
@@ -67,7 +67,9 @@ def main(
     if lowercase:
         made = [example_in_small_letters(example, languages[1], target_languages[1] if unit == "target" else "") for example in made]
     if min_words:
-        made = long_enough(made, min_words, languages[1], removed)
+        kept = [example for example in made if not is_too_short(example, min_words, languages[1])]
+        removed.update({"too short": len(made) - len(kept)} if len(kept) < len(made) else {})
+        made = kept
     forbidden = keys((example for path in held_out for example in read_table(path)), unit)
     made = without_shared(made, forbidden, unit, removed)
     if not made:

@@ -32,6 +32,7 @@ from workflow_scripts.stage import is_first_process
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.languages import language
 from workflow_scripts.training.job import TrainingJob, finish
+from workflow_scripts.training.too_long import first_pieces
 
 FILE = "verbaliser.json"
 """The file in a model's folder that says how it is asked for labels."""
@@ -216,12 +217,7 @@ def scored(network: Any, codec: Codec, asked: Asked, examples: Sequence[Example]
 
 def shortened(codec: Codec, example: Example, most: int) -> Example:
     """An example whose texts have no more than so many pieces each."""
-
-    def cut(text: str) -> str:
-        (ids,) = codec.pieces([text])
-        return text if len(ids) <= most else codec.tokenizer.decode(ids[:most], clean_up_tokenization_spaces=False).strip()
-
-    return example._replace(text=cut(example.text), pair=cut(example.pair))
+    return example._replace(text=first_pieces(codec, example.text, most), pair=first_pieces(codec, example.pair, most))
 
 
 def ties(likelihoods: torch.Tensor) -> int:

@@ -24,7 +24,8 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from workflow_scripts.number_types import Positive
-from workflow_scripts.stage import InputError, checksum, last_line, read_json, run, write_json
+from workflow_scripts.stage import InputError, last_line, read_json, run, write_json
+from workflow_scripts.storage import checksum
 from workflow_scripts.text.fetching import (
     Unreachable,
     base_name,

@@ -33,7 +33,7 @@ from workflow_scripts.stage import InputError, checksums, run, write_json
 from workflow_scripts.text.files import chunks, read_lines, write_pairs
 from workflow_scripts.text.identification import check_languages
 from workflow_scripts.text.parallel import Cut, Documents, Pair, Source, read_pairs
-from workflow_scripts.text.words import BREAK, SOFT_HYPHEN, fold, lengths, words_of
+from workflow_scripts.text.words import BREAK, CLOSING_MARKS, SOFT_HYPHEN, fold, lengths, words_of
 
 
 @dataclass
@@ -421,7 +421,7 @@ def dealt_out(settings: Corpus, running: Counter[str], wanted: dict[str, int]) -
     return assigned
 
 
-_SENTENCE_END = regex.compile(r"[.!?:;…。！？：；।؟۔။։၊។།።፧᱾॥៕༎፨꯫][\"'»”’«“‘‹›)）」』\p{Cf}]*$")
+_SENTENCE_END = regex.compile(rf"[{CLOSING_MARKS}:;。！？：；။၊។][\"'»”’«“‘‹›)）」』\p{{Cf}}]*$")
 _UNMARKED = ("lo", "th")  # no mark ends their sentences
 _MENU_PATH = regex.compile(r"\s[-–—▸>→]\s.*\s[-–—▸>→]\s")
 

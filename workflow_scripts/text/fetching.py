@@ -27,8 +27,8 @@ import requests
 import urllib3
 from filelock import FileLock
 
-from workflow_scripts.stage import InputError, atomic, checksum
-from workflow_scripts.storage import caches_at_home
+from workflow_scripts.stage import InputError, atomic
+from workflow_scripts.storage import caches_at_home, checksum
 
 ATTEMPTS = 3
 TIMEOUT = (10, 60)

@@ -43,8 +43,7 @@ def check_languages(pairs: list[Pair], languages: tuple[str, str], where: str) -
     if (identifier := _identifier(*sorted((a.code, b.code)))) is None:
         return
     swapped = votes = 0
-    for start in range(0, len(pairs), _LINES_PER_VOTE):
-        texts = [" ".join(lines[start : start + _LINES_PER_VOTE]) for lines in sides]
+    for texts in zip(*map(_blocks, sides), strict=True):
         if min(map(len, texts)) < 100:
             continue
         votes += 1

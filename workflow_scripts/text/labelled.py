@@ -198,8 +198,10 @@ def chosen(settings: Labelled, part: str, removed: Counter[str], changed: Counte
             example = example_in_small_letters(example, code, settings.language_of_targets(part) if settings.unit == "target" else "")
         if not belongs_to_part(settings, part, originals.get(example.id, example.document)):
             removed["held out for another part"] += 1
+        elif settings.min_words and is_too_short(example, settings.min_words, code):
+            removed["too short"] += 1
         else:
-            yield from long_enough([example], settings.min_words, code, removed)
+            yield example
 
 
 def example_in_small_letters(example: Example, code: str, target_code: str = "") -> Example:
@@ -208,15 +210,9 @@ def example_in_small_letters(example: Example, code: str, target_code: str = "")
     return example._replace(label=target, text=fold(example.text, code))
 
 
-def long_enough(examples: Iterable[Example], min_words: int, code: str, removed: Counter[str]) -> list[Example]:
-    """The examples all of whose texts have so many words; the others are counted in `removed`."""
-    kept = []
-    for example in examples:
-        if min_words and any(number_of_words(text, code) < min_words for text in example.texts):
-            removed["too short"] += 1
-        else:
-            kept.append(example)
-    return kept
+def is_too_short(example: Example, min_words: int, code: str) -> bool:
+    """Whether a text of an example has fewer words."""
+    return any(number_of_words(text, code) < min_words for text in example.texts)
 
 
 def _source(settings: Labelled, part: str) -> LabelledSource:

@@ -162,9 +162,12 @@ def _rejoined(line: str, spans: Iterable[Span], foreign: regex.Pattern[str]) -> 
     return found
 
 
+CLOSING_MARKS = ".!?…؟۔։།༎።፧፨᱾।॥៕꯫"
+"""Marks at the ends of sentences, in scripts that put a space behind them."""
+
 _SENTENCE_END = regex.compile(
     # a closing mark of a script with spaces, but that of an initial (J. Smith, U.S.), before what can begin a sentence
-    r"""(?<=[.!?…؟۔։།༎።፧፨᱾।॥៕꯫]["'»”’«“‘‹›)\]\p{Cf}]*)(?<!\b\p{Lu}\.)\s+(?=[^\p{Ll}\s])"""
+    rf"""(?<=[{CLOSING_MARKS}]["'»”’«“‘‹›)\]\p{{Cf}}]*)(?<!\b\p{{Lu}}\.)\s+(?=[^\p{{Ll}}\s])"""
     # one of a script without
     r"""|(?<=[。！？][」』）”’]*)\s*(?=[^」』）”’\s])"""
 )

@@ -63,9 +63,7 @@ def adapter(name: str, *, label: str = "", source: str = "", settings: type | No
     """Register the function that is decorated as an adapter; see the module."""
 
     def registered(function: Callable) -> Callable:
-        asked = plugins.asked(f"adapter {name!r}", "an adapter", function, PARAMETERS)
-        if "settings" in asked and settings is None:
-            raise InputError(f"adapter {name!r} asks for `settings`, but has none; name its dataclass: @adapter(…, settings=…)")
+        asked = plugins.asked(f"adapter {name!r}", "an adapter", function, PARAMETERS, decorator="adapter", settings=settings)
         entry = Adapter(name=name, label=label or name, source=source, settings=settings, make=function, asked=asked)
         registry.register("adapter", entry)
         return function

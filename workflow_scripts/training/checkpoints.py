@@ -27,7 +27,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workflow_scripts.stage import InputError, Stopped, atomic, checksum, read_json
+from workflow_scripts.stage import InputError, Stopped, atomic, read_json
+from workflow_scripts.storage import checksum
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

@@ -14,7 +14,7 @@ import numpy as np
 
 from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.models.templates import Templates
-from workflow_scripts.models.tokenisation import Codec, load_codec
+from workflow_scripts.models.tokenisation import SPECIAL_PLACES, Codec, load_codec
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.files import lockstep
 from workflow_scripts.training.curve import handed_on, score_key
@@ -23,7 +23,7 @@ from workflow_scripts.training.loop import check_lengths, load_model
 from workflow_scripts.training.ragged import same_choice
 from workflow_scripts.training.rows import Dev, Rounds
 from workflow_scripts.training.settings import Training
-from workflow_scripts.training.too_long import Room, lengths_report
+from workflow_scripts.training.too_long import Room, first_pieces, lengths_report
 from workflow_scripts.training.validation import dev_loss, dev_score
 
 
@@ -92,7 +92,4 @@ def is_too_long(codec: Codec, pair: tuple[str, str], room: Room) -> bool:
 
 def cut(codec: Codec, text: str, room: Room) -> str:
     """A text, or as much of it as a row has room for."""
-    (whole,) = codec.pieces([text])
-    if not codec.is_too_long(whole, room.max_length):
-        return text
-    return codec.tokenizer.decode(codec.within(whole, room.max_length), clean_up_tokenization_spaces=False).strip()
+    return first_pieces(codec, text, room.max_length - SPECIAL_PLACES)

@@ -24,7 +24,8 @@ import numpy as np
 from workflow_scripts import plugins, registry
 from workflow_scripts.errors import InputError
 from workflow_scripts.noise.rounds import DEV_STREAM
-from workflow_scripts.stage import checksum, own_settings
+from workflow_scripts.stage import own_settings
+from workflow_scripts.storage import checksum
 from workflow_scripts.text.files import chunks, read_lines, write_lines
 
 if TYPE_CHECKING:
@@ -171,9 +172,7 @@ def rows_objective(name: str, *, decoder: bool | None, settings: type | None = N
     """
 
     def registered(function: Callable) -> Callable:
-        asked = plugins.asked(f"objective {name!r}", "an objective", function, PARAMETERS)
-        if "settings" in asked and settings is None:
-            raise InputError(f"objective {name!r} asks for `settings`, but has none; name its dataclass: @rows_objective(…, settings=…)")
+        asked = plugins.asked(f"objective {name!r}", "an objective", function, PARAMETERS, decorator="rows_objective", settings=settings)
 
         def prepare(block: "Pretraining", train: Text, dev: Text, seed: int, folder: Path) -> Material:
             own = own_settings(registry.entry("objective", name), block.objective_settings)
@@ -225,12 +224,7 @@ class MadeRows(NamedTuple):
                 raise InputError(f"{called} made a row of {size} pieces; max_length is {self.max_length}, and 1 the least ({line!r})")
             if wrong := next((each for each in (*read, *labels) if each >= len(codec.tokenizer) or (each < 0 and each != _NOTHING)), None):
                 raise InputError(f"{called} used the piece {wrong}; the vocabulary has {len(codec.tokenizer)} ({line!r})")
-        if codec.form.learns_tag or self.of_one_length:
-            return made
-        from workflow_scripts.models.tokenisation import unlearnt
-
-        tag = codec.tag(language)
-        return [(read, [unlearnt(tag), *labels[1:]] if labels[:1] == [tag] else labels) for read, labels in made]
+        return [*zip((read for read, _ in made), codec.as_labels([labels for _, labels in made], language), strict=True)]
 
 
 def _material(make: MadeRows, train: Text, dev: Text, seed: int, folder: Path, block: "Pretraining") -> Material:

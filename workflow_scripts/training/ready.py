@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from workflow_scripts import plugins, registry
-from workflow_scripts.stage import InputError, atomic, checksum, is_first_process, read_json, run, write_json
+from workflow_scripts.stage import InputError, atomic, is_first_process, read_json, run, write_json
+from workflow_scripts.storage import checksum
 from workflow_scripts.training.settings import ROUNDING_ONLY
 
 if TYPE_CHECKING:

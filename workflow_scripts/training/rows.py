@@ -83,8 +83,9 @@ class SwitchedText(Rounds):
         from workflow_scripts.text.spelling import read_vocabulary
 
         found = read_aligned(source, target, languages, codec, room or Room.of(settings), settings.pairs)
-        # the number of a line in the whole text decides which of its words are switched
-        self._lines, self._chosen, self._targets = list(read_lines(source)), found.mask, found.sides[1]
+        # the number of a line in the whole text decides which of its words are switched, so what is not learnt from leaves a gap
+        self._lines = [line if kept else "" for line, kept in zip(read_lines(source), found.mask, strict=True)]
+        self._chosen, self._targets = found.mask, found.sides[1]
         self._rows = partial(rows_of, codec, languages=languages)
         self._side = partial(read_side, codec, code=languages[0], room=room or Room.of(settings))
         own = read_vocabulary(source, languages[0])

@@ -94,6 +94,12 @@ def read_both(codec: Codec, lines: Iterable[str], code: str, room: Room) -> tupl
     return read, labels
 
 
+def first_pieces(codec: Codec, text: str, most: int) -> str:
+    """A text, or so many of its pieces from the first on."""
+    (ids,) = codec.pieces([text])
+    return text if len(ids) <= most else codec.tokenizer.decode(ids[:most], clean_up_tokenization_spaces=False).strip()
+
+
 class Kept(NamedTuple):
     """Rows that are learnt from."""
 
