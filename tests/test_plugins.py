@@ -16,6 +16,7 @@ from workflow_scripts.errors import InputError
 from workflow_scripts.run import findings
 from workflow_scripts.run.config import _adapter, dumped, load, read
 from workflow_scripts.run.config_files import plugins_of
+from workflow_scripts.tasks.plan import Plans
 
 NOISE = """from crossgap import noise
 
@@ -279,6 +280,17 @@ def test_preflight_says_what_a_plugin_brings(tmp_path):
     plugins.load([written(tmp_path / "mine.py")])
     (finding,) = findings.brought()
     assert (finding.verdict, finding.said) == ("ok", "brings noise same")
+
+
+def test_an_arm_on_a_plugins_noise_that_is_not_run_is_told(tmp_path):
+    plugins.load([written(tmp_path / "mine.py")])
+    raw = changed("arms/mine", [{"data": "same", "updates": 10, "training": {"checkpoint": "last"}}, {"data": "task", "updates": 4190}])
+    (finding,) = findings.not_trained(Plans(load(raw)))
+    assert (finding.verdict, finding.about) == ("note", "arms.mine") and finding.said.endswith(
+        "run: {arms: [finetune, csr, mask, random, mine]} runs it"
+    )
+    raw["run"]["arms"] = ["finetune", "mine"]
+    assert [*findings.not_trained(Plans(load(raw)))] == []
 
 
 def test_plugins_of_recipes_add_up(tmp_path, monkeypatch):

@@ -98,8 +98,10 @@ def part(pack: Path, about: str) -> str:
     facts = [f"{datetime(*changed):%d %B %Y}", f"commit {', '.join(commits)}", *machines, f"{seeds} seed{'s' * (seeds > 1)}"]
     text = [f"## {pack.stem}", "", about, "", f"[The report]({pack.name}) · {' · '.join(facts)}", ""]
     if shown:
-        text += ["| experiment | test set | compared | difference | 95 % interval | p |", "|---|---|---|---|---|---|"]
-        text += [f"| {' | '.join(cells(row))} |" for row in shown] + [""]
+        by_seeds = any(row["seeds_low"] for row in shown)
+        heads = ["experiment", "test set", "compared", "difference", "95 % interval", "p", *["by the seeds alone"] * by_seeds]
+        text += [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+        text += [f"| {' | '.join(cells(row, by_seeds))} |" for row in shown] + [""]
     return "\n".join([*text, f"Texts: {about_pack(pack)['licences']}", ""])
 
 
@@ -108,9 +110,10 @@ def turned(row: dict[str, str], baseline: str) -> dict[str, str]:
     return lines.turned(row) if row["other"] != baseline and float(row["difference"]) < 0 else row
 
 
-def cells(row: dict[str, str]) -> tuple[str, ...]:
-    """A row of `comparisons.tsv` as one of the list of samples."""
+def cells(row: dict[str, str], by_seeds: bool = False) -> tuple[str, ...]:
+    """A row of `comparisons.tsv` as one of the list of samples, with Student's interval of the seeds' differences if that is asked for."""
     low, high, p = (float(row[name]) if row[name] else None for name in ("low", "high", "p"))
+    interval = f"{signed(float(row['seeds_low']))} to {signed(float(row['seeds_high']))}" if row["seeds_low"] else ""
     return (
         row["experiment"],
         row["testset"],
@@ -118,6 +121,7 @@ def cells(row: dict[str, str]) -> tuple[str, ...]:
         f"{signed(float(row['difference']))} {row['metric']}",
         "" if low is None or high is None else f"{signed(low)} to {signed(high)}",
         "" if p is None else "< 0.001" if p < 0.001 else f"{p:.3f}",
+        *[interval] * by_seeds,
     )
 
 

@@ -39,6 +39,13 @@ def test_words_as_mlqa_compares_them(text, code, words):
     assert mlqa_words(text, code) == words
 
 
+@pytest.mark.parametrize(
+    ("code", "truth", "answer", "share"), [("yue", "北京大學", "北京", 2 / 3), ("shn", "မိူင်းထႆး", "မိူင်း", 0.8), ("bo", "བོད་ཡིག", "བོད", 0.5)]
+)
+def test_part_of_an_answer_counts_wherever_words_have_no_blanks_between_them(code, truth, answer, share):
+    assert count([[truth]], [answer], code)[0][COUNTS.index("f1_mlqa")] == pytest.approx(share, abs=0.2)
+
+
 def test_overlap_counts_words_as_often_as_they_occur():
     # 2 of 3 words are right, 2 of 4 are found: 2 · 2/3 · 2/4 / (2/3 + 2/4) = 4/7
     assert overlap(["a", "b", "b"], ["b", "b", "c", "d"]) == pytest.approx(4 / 7)

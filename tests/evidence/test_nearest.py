@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+from workflow_scripts.errors import InputError
 from workflow_scripts.evidence.nearest import SCORES, Mined, best, best_threshold, count, margins, mine, normalised, of_random, search
 from workflow_scripts.similarity import Top
 
@@ -74,6 +75,8 @@ def test_the_threshold_is_that_of_the_greatest_f1():
     threshold = best_threshold(mined, [(0, 0), (1, 1), (3, 3), (9, 9)])
     assert threshold == pytest.approx(0.3)  # four pairs, three of them right: 6/8; two would have 4/6
     assert best_threshold(mined, [(0, 0)]) == pytest.approx(0.85)
+    with pytest.raises(InputError, match="no pair of the dev text can be mined"):
+        best_threshold(Mined(np.arange(0), np.arange(0), np.zeros(0)), [(0, 0)])
 
 
 def test_pairs_with_the_same_score_are_on_one_side_of_the_threshold():

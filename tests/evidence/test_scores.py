@@ -63,6 +63,7 @@ def test_what_cannot_be_measured_is_said(files, monkeypatch):
         ("ja", "わたしはいぬがすきです", "わたしはねこがすきです", 2, 11),
         ("km", "ខ្ញុំទៅផ្ទះ", "ខ្ញុំទៅផ្សារ", 2, 4),
         ("zh", "我喜欢狗", "我喜欢猫", 1, 4),
+        ("bo", "ང་ཁྱིམ་ལ", "ང་ཁང་ལ", 2, 6),
     ],
 )
 def test_ter_counts_characters_where_words_have_no_spaces(tmp_path, code, hypothesis, reference, edits, length):

@@ -5,12 +5,14 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import torch
 import yaml
 from sacrebleu import BLEU
 from tiny_models import small_model
 
 from workflow_scripts.evidence import scores, speed
 from workflow_scripts.evidence.speed import Speed
+from workflow_scripts.models import engines
 from workflow_scripts.models.decoding import Decoding
 from workflow_scripts.models.search import Hypothesis
 from workflow_scripts.models.tokenisation import load_codec
@@ -84,7 +86,10 @@ def test_a_way_that_leaves_sentences_to_another_is_not_timed(tmp_path, monkeypat
     wanted = {"languages": ("de", "en"), "settings": Speed(repeats=1, beams=[1], device="cpu")}
     speed.main(tmp_path / "speed.json", (small_model(tmp_path),), source, source, arms=("finetune",), **wanted)
     assert (
-        read_json(tmp_path / "speed.json")["rows"] == [] and "leaves sentences to generate, so it is not timed" in capsys.readouterr().out
+        read_json(tmp_path / "speed.json")["rows"] == []
+        and read_json(tmp_path / "speed.json")["not_timed"]
+        == {"finetune": dict.fromkeys(("generate, beam 1", "CTranslate2, beam 1"), "it leaves sentences to generate")}
+        and "leaves sentences to generate, so it is not timed" in capsys.readouterr().out
     )
 
 
@@ -109,3 +114,17 @@ def test_a_metric_that_cannot_be_made_leaves_the_time_and_the_other(tmp_path, mo
     assert all(row["BLEU"] is not None for row in found["char"]["rows"])
     (series,) = points({(row["arm"], "one"): row for row in found[""]["rows"]}, "BLEU")
     assert series["lines"] == [[]]
+
+
+def test_an_engine_that_is_not_there_leaves_the_others_to_be_timed(tmp_path, monkeypatch):
+    source = tmp_path / "source.de"
+    source.write_text("Öffnen Sie die Datei.\n", "utf-8")
+    monkeypatch.setattr(speed, "pick_device", lambda wanted: torch.device("cuda"))
+    monkeypatch.setattr(engines, "why_not_on_gpu", lambda: "no library; set engine: huggingface")
+    monkeypatch.setattr(speed, "chip", lambda device: "a GPU")
+    monkeypatch.setattr(speed, "translator", writing("x"))
+    wanted = {"languages": ("de", "en"), "settings": Speed(repeats=1, beams=[1])}
+    speed.main(tmp_path / "speed.json", (small_model(tmp_path),), source, source, arms=("finetune",), **wanted)
+    found = read_json(tmp_path / "speed.json")
+    assert {row["way"] for row in found["rows"]} == {"generate, beam 1"}
+    assert found["not_timed"] == {"finetune": {"CTranslate2, beam 1": "no library; set engine: huggingface"}}

@@ -15,6 +15,7 @@ from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelF
 
 from workflow_scripts.evidence.representation import sentence_vectors
 from workflow_scripts.evidence.states import hidden_states, open_half, pooled
+from workflow_scripts.models import engines
 from workflow_scripts.models.batches import collate
 from workflow_scripts.models.decoding import Decoding, translator
 from workflow_scripts.models.networks import TEXT_PART, layers_of, load_network, makes_scores_of_states, matrices_in, save_model
@@ -272,6 +273,29 @@ def test_a_copy_that_is_right_for_short_prompts_alone_is_not_used_for_long_ones(
         assert translate.about["by_generate"] == 1
     assert re.search(r"quite right \(in float32 .* in a prompt of 218 pieces\); generate decodes", capsys.readouterr().out)
     assert [long.text] == written(model, [" ".join(lines)], beam_size=1, max_length=2, engine="huggingface")
+
+
+def test_a_copy_that_differs_in_the_first_number_format_is_made_in_the_next(tmp_path, monkeypatch, capsys):
+    """As of a Gemma 3 on a GPU, which runs over in float16."""
+    model, lines = small_decoder(tmp_path, "llama"), manual_pairs(3)[0]
+    said = iter(["its probabilities differ by nan nats", ""])
+    monkeypatch.setattr(engines, "number_formats", lambda *_: ["int8", "float32"])
+    monkeypatch.setattr(engines, "disagreement", lambda *_: next(said))
+    found = written(model, lines)
+    assert next(said, None) is None and "generate decodes" not in capsys.readouterr().out
+    assert found == written(model, lines, engine="huggingface")
+
+
+def test_a_decoder_that_runs_over_in_float16_is_refused_by_both_engines(tmp_path, monkeypatch):
+    model, lines = small_decoder(tmp_path, "gemma3_text"), manual_pairs(3)[0]
+    weights = load_file(model / "model.safetensors")
+    for name in weights:
+        if "post_feedforward_layernorm" in name:
+            weights[name] += 1e5
+    save_file(weights, model / "model.safetensors", {"format": "pt"})
+    assert written(model, lines, engine="huggingface") and written(model, lines)
+    with pytest.raises(InputError, match=r"runs over in float16; set decoding\.compute_type: auto"):
+        written(model, lines, engine="huggingface", compute_type="float16")
 
 
 @pytest.mark.parametrize("kind", ["phi3", "gpt_neox"])

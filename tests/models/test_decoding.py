@@ -15,8 +15,8 @@ from transformers import AutoConfig, AutoModelForSeq2SeqLM, MBartForConditionalG
 
 from workflow_scripts import registry
 from workflow_scripts.models import decoding, engines
-from workflow_scripts.models.decoding import Decoding
-from workflow_scripts.models.engines import number_format
+from workflow_scripts.models.decoding import Decoding, computed_in
+from workflow_scripts.models.engines import number_formats
 from workflow_scripts.models.recognition import longest_row
 from workflow_scripts.models.sga import FILE
 from workflow_scripts.models.tokenisation import load_codec
@@ -133,6 +133,8 @@ def test_a_source_without_a_tag_is_read_under_that_of_what_was_learnt(tmp_path):
     for code in ("el", "de"):
         decoding.main(start, tmp_path / "t", tmp_path / code, languages=(code, "en"), learnt_from="de", threads=1, settings=settings)
     assert (tmp_path / "el").read_text("utf-8") == (tmp_path / "de").read_text("utf-8")
+    with pytest.raises(InputError, match="no tag el_GR for 'el'"):  # what is written needs one of its own
+        decoding.main(start, tmp_path / "t", tmp_path / "none", languages=("de", "el"), learnt_from="de", threads=1, settings=settings)
 
 
 def test_an_encoder_and_outputs_that_cannot_be_written_are_refused_before_the_model_is_used(tmp_path):
@@ -216,13 +218,21 @@ def test_penalties_that_a_model_brings_are_not_heeded(model, tmp_path):
     assert translate(tmp_path, engine="huggingface") == plain
 
 
-def test_t5_is_not_decoded_in_float16():
-    t5, mbart = (registry.entry("family", name) for name in ("mt5", "mbart"))
+def test_what_runs_over_in_float16_is_not_decoded_in_it(monkeypatch):
+    t5, decoder, mbart = (registry.entry("family", name) for name in ("mt5", "decoder", "mbart"))
     kinds = {"float16", "float32", "bfloat16"}
-    assert [number_format("auto", form, on) for form in (t5, mbart) for on in (False, kinds)] == ["float32"] * 3 + ["float16"]
-    assert number_format("bfloat16", t5, kinds) == "bfloat16" and number_format("int8", t5, False) == "int8"
+    assert [number_formats("auto", form, False) for form in (t5, decoder, mbart)] == [["float32"]] * 3
+    # a decoder's copy is compared, and made anew where it differs
+    assert [number_formats("auto", form, kinds) for form in (t5, decoder, mbart)] == [["float32"], ["float16", "float32"], ["float16"]]
+    assert number_formats("bfloat16", t5, kinds) == ["bfloat16"] and number_formats("int8", t5, False) == ["int8"]
+    gpu, auto = torch.device("cuda"), Decoding()
+    for there, instead in (True, torch.bfloat16), (False, torch.float32):
+        monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda including_emulation, there=there: there)
+        assert [computed_in(auto, gpu, form) for form in (t5, decoder, mbart)] == [instead, instead, torch.float16]
+    assert computed_in(auto, torch.device("cpu"), decoder) == torch.float32
+    assert computed_in(Decoding(compute_type="float16"), gpu, decoder) == torch.float16
     with pytest.raises(InputError, match=r"decoding\.compute_type float16: mT5 runs over in float16; set it to auto"):
-        number_format("float16", t5, kinds)
+        number_formats("float16", t5, kinds)
 
 
 def test_a_gpu_without_cuda_12s_library_is_refused_before_decoding(model, monkeypatch):

@@ -222,7 +222,7 @@ def test_the_stage_refuses_a_lexicon_that_is_not_needed(register, tmp_path):
     name = register(lambda words: words)
     with pytest.raises(InputError, match=f"the noise {name} needs no lexicon, got x"):
         stage(tmp_path, kind=name, lexicon_ab="x", lexicon_ba="y")
-    with pytest.raises(InputError, match="needs 2 lexicon"):
+    with pytest.raises(InputError, match=r"needs a lexicon for each language .* got 0 lexicon\(s\) for 2 language\(s\)"):
         stage(tmp_path, kind=register(lambda hits: "x"))
 
 

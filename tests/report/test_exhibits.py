@@ -38,6 +38,13 @@ def test_pieces_are_shown_as_words(tmp_path):
     assert noised_lines(tmp_path, "de", 5) == {"Die Datei": "the Date<mask>i"}
 
 
+def test_of_documents_that_nobody_reads_each_sentence_is_shown_with_nothing(tmp_path):
+    put(tmp_path / "codeswitch.json", {"unit": "word"})
+    with zstandard.open(tmp_path / "round0.de.tsv.zst", "wt", encoding="utf-8") as file:
+        file.write("\tEins. </s> Zwei.\none. </s> Zwei.\tEins. </s> Zwei dazu.\n")
+    assert noised_lines(tmp_path, "de", 5) == {"Eins.": "one.", "Zwei.": "", "Zwei dazu.": "Zwei."}
+
+
 def test_a_bad_mapping_and_a_given_dictionary_are_said(tmp_path):
     root = results(tmp_path / "results")
     lexicon = root / "lexicons/help.de-en/own"

@@ -192,6 +192,21 @@ def test_scores_that_are_not_those_of_the_sentences_are_found(tmp_path, monkeypa
         pack.rebuild(tmp_path / "run.zip", tmp_path / "new")
 
 
+def test_meteors_program_is_not_packed_and_is_named_to_make_its_scores_again(tmp_path, monkeypatch):
+    root, config = generated(tmp_path / "results"), generating()
+    config.experiments["asking"].scores.meteor_jar = "meteor-1.5/meteor-1.5.jar"
+    with pytest.raises(
+        InputError, match=r"METEOR was computed by meteor-1\.5/meteor-1\.5\.jar, which is not here; .* --meteor-jar, or add --st"
+    ):
+        pack.compute(root, Plans(config))
+    (tmp_path / "mine.jar").touch()
+    asked = []
+    monkeypatch.setattr(pack.scores, "main", lambda *files, settings, **_: asked.append(settings.meteor_jar))
+    monkeypatch.setattr(pack, "compute_tests", lambda study, folder, settings, comet: asked.append(settings.meteor_jar))
+    pack.compute(root, Plans(config), tmp_path / "mine.jar")
+    assert {*asked} == {str(tmp_path / "mine.jar")}
+
+
 def test_each_test_set_is_scored_and_tested_in_its_own_language(tmp_path):
     root = generated(tmp_path / "results")
     pack.compute(root, Plans(generating()))

@@ -1,5 +1,7 @@
 """The tables of a run as LaTeX, made of its two tables of numbers."""
 
+import re
+
 import pytest
 
 from workflow_scripts.report import paper
@@ -79,6 +81,16 @@ def test_a_score_between_0_and_1_keeps_its_digits(tables):
         path.write_text(path.read_text(encoding="utf-8").replace("BLEU", "COMET").replace("2.875", "0.0123"), encoding="utf-8")
     text = made(tables)
     assert "finetune & 14.2500 &" in text and "+0.0123 [+2.2500, +3.5000]" in text and "40.00" in text
+
+
+def test_a_plugins_score_between_0_and_1_keeps_its_digits(tables):
+    """What the plugin says of it is not known where tables are read."""
+    for name in ("scores", "comparisons"):
+        path = tables / f"{name}.tsv"
+        text = path.read_text(encoding="utf-8").replace("BLEU", "terms").replace("2.875", "0.0123")
+        path.write_text(re.sub(r"\t1([47])\.", r"\t0.1\1", text) if name == "scores" else text, encoding="utf-8")
+    text = made(tables)
+    assert "finetune & 0.1425 &" in text and "+0.0123 [" in text and "40.00" in text
 
 
 def test_the_legend_promises_no_interval_and_no_correction_that_there_is_not(tables):

@@ -183,6 +183,19 @@ def test_a_training_that_was_seen_longer_counts_more_and_other_programs_slow_wha
     assert not schedule.is_forecast(run) and schedule.speed(run) == pytest.approx(1500 / 270)
 
 
+def test_what_was_not_trained_in_this_run_says_nothing_of_its_speed(tmp_path):
+    event = {"event": "job_info", "rule_name": "finetune", "wildcards": {"arm": "prompted"}, "jobid": 1}
+    settings = '{"updates": 25000, "batch_tokens": 8192}'
+    prompted = schedule.job_of(event | {"shellcmd": f"python -m x finetune --shots 0 --settings '{settings}'"}, tmp_path)
+    trained = schedule.job_of(event | {"shellcmd": f"python -m x finetune --settings '{settings}'"}, tmp_path)
+    assert (prompted.work, trained.work) == (0, 25000 * 8192)
+    run = a_run(*chain(), prompted)
+    assert schedule.time_left(run, 1.0) is not None  # it does not make the end unknown
+    went_on = job(arm="resumed", work=1000, begun=1.0, ended=61.0)
+    went_on.seen = [(10.0, 900.0), (60.0, 1000.0)]
+    assert schedule.speed_of_trainings(a_run(went_on)) == pytest.approx(2.0)
+
+
 def test_what_a_training_prints_is_understood(tmp_path, capsys):
     log = tmp_path / "log"
     said = Progress(10)

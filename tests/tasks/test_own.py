@@ -11,6 +11,7 @@ from workflow_scripts import plugins, registry
 from workflow_scripts.evidence.average import Significance
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import head, own
+from workflow_scripts.tasks.head_model import Part
 from workflow_scripts.tasks.head_task import About
 from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.files import read_lines
@@ -90,3 +91,37 @@ def test_a_task_has_a_score():
         own.task("unscored", **said, **functions, scores={})
     with pytest.raises(InputError, match=r"task 'lost': the first of `scores` is loss, which means another dev result .*; rename it"):
         own.task("lost", **said, **functions, scores={"loss": lambda sums: sums[0]})
+
+
+def own_functions(answer):
+    functions = {
+        "loss": lambda outputs: outputs.square().mean(dim=1),
+        "answer": answer,
+        "counts": lambda given: [(each, 1) for each in given],
+    }
+    asked = {"loss": ("outputs",), "answer": ("outputs",), "counts": ("given",)}
+    return own.OwnFunctions("t", functions, asked, {"mean": lambda sums: sums[0] / sums[1]}, float, 1, "texts", "nothing")
+
+
+def part_of(table: Path):
+    table.write_text("1\ta\t\n2\tb\t\n")
+    examples = list(read_table(table))
+    return Part(examples, "en", [([1], [0]), ([1], [1])], [])
+
+
+def test_a_tensor_of_answers_is_read_and_what_is_no_number_is_refused(tmp_path):
+    part, about = part_of(tmp_path / "x.tsv"), About(None, ["1", "2"])
+    tensor = own_functions(lambda outputs: outputs[:, 0])
+    answers = tensor.answered(part, torch.tensor([[1.5], [2.0]]), about).answers
+    assert answers == [1.5, 2.0] and tensor.counted(part.examples, answers, "en", about).tolist() == [[1.5, 1], [2, 1]]
+    words = own_functions(lambda outputs: ["one", "two"])
+    answers = words.answered(part, torch.tensor([[1.5], [2.0]]), about).answers
+    with pytest.raises(InputError, match="task 't': `answer` returned 'one', which is no float; return a list or a tensor"):
+        words.counted(part.examples, answers, "en", about)
+
+
+def test_a_training_that_diverges_is_known_by_its_loss_before_a_plugin_counts(tmp_path):
+    lost = own_functions(lambda outputs: outputs[:, 0].tolist()).answered(
+        part_of(tmp_path / "x.tsv"), torch.tensor([[np.nan], [2.0]]), About(None, ["1", "2"])
+    )
+    assert np.isnan(lost.loss()) and lost.error is not None and np.isnan(lost.error())

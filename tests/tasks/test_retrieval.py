@@ -70,6 +70,17 @@ def test_texts_that_are_longer_than_the_model_reads_are_counted(models, tmp_path
     assert read_json(tmp_path / "x.scores.json")["cut_texts"] == 3
 
 
+def test_sentences_with_one_translation_share_it_backwards(models, tmp_path):
+    lines = ["The first sentence is here.", "Another one stands there.", "A third text, longer than both of them."]
+    for side, some in (("source", [lines[0], *lines]), ("target", lines)):
+        (tmp_path / side).write_text("".join(f"{line}\n" for line in some))
+    (tmp_path / "gold").write_text("0\t0\n1\t0\n2\t1\n3\t2\n")
+    given = [(tmp_path / name,) for name in ("source", "target", "gold")]
+    retrieval.search(models["bert"], *given, tmp_path, testsets=("x",), languages=("en-de",), settings=Retrieval(device="cpu", k=2))
+    found = read_json(tmp_path / "x.scores.json")
+    assert found["accuracy"] == found["backwards"] == 100
+
+
 def test_the_last_piece_is_the_one_that_the_decoders_own_tokenizer_puts_there(text, tmp_path, monkeypatch):
     from tokenizers.processors import TemplateProcessing
 

@@ -103,3 +103,8 @@ def test_sides_of_a_catalogue_without_a_language(tmp_path):
         assert read(tmp_path / "x.po", MESSAGES, columns=columns)[0] == PAIRS
     assert read(tmp_path / "x.po", GERMAN + MESSAGES, columns={"en": "msgid"})[0] == PAIRS
     assert read(tmp_path / "x.po", MESSAGES, ("de", "en"), columns={"en": "msgid", "de": "msgstr"})[0] == [pair[::-1] for pair in PAIRS]
+
+
+def test_the_side_that_most_catalogues_have_their_originals_in_is_advised_in_any_order_of_languages(tmp_path):
+    with pytest.raises(InputError, match=r"`columns: \{en: msgid, de: msgstr\}` if the originals are in 'en'"):
+        read(tmp_path / "x.po", MESSAGES, ("de", "en"))

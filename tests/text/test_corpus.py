@@ -1,6 +1,7 @@
 """Raw text to clean training, dev and test text."""
 
 import itertools
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -201,6 +202,24 @@ def test_duplicates_may_stay(tmp_path):
 def test_too_much_held_out():
     with pytest.raises(InputError, match="held_out asks for"):
         held_out(Path("unused.de"), Path("unused.en"), name="dev", settings=manual(dev=Source(held_out=15_000)))
+
+
+def test_what_is_advised_to_be_held_out_can_be(tmp_path):
+    (tmp_path / "x.tsv").write_text("".join(f"{line}\n" for line in pages([30, 10, 10, 10, 10, 10, 10, 10])), "utf-8")
+    source = Source(file=str(tmp_path / "x.tsv"), columns={"document": 1, "de": 2, "en": 3})
+
+    def asked(number):
+        wanted = {"dev": Source(held_out=number // 2), "test": {"t": Source(held_out=number - number // 2)}}
+        return Corpus(languages=("de", "en"), train=source, held_out_min_words=2, **wanted)
+
+    with pytest.raises(InputError, match="held_out asks for 90 running sentences of 100") as refused:
+        assign_documents(asked(90))
+    (advised,) = re.findall(r"or ask for (\d+) in all at most", str(refused.value)) or ["0"]
+    assert not int(advised) or assign_documents(asked(int(advised)))
+    (tmp_path / "x.tsv").write_text("".join(f"{line}\n" for line in pages([10] * 10)), "utf-8")
+    with pytest.raises(InputError, match="or ask for 30 in all at most"):
+        assign_documents(asked(90))
+    assert {*assign_documents(asked(30)).values()} == {"dev", "t"}
 
 
 def pages(sizes: list[int]) -> list[str]:

@@ -35,6 +35,11 @@ EXPECTED = [(["The", "house"], ["DET", "NOUN"]), (["#", "!"], ["NOUN", "PUNCT"])
     [
         ("two-columns.txt", "The\tDET\nhouse\tNOUN\n\n#\tNOUN\n!\tPUNCT\n\n", {}),
         ("xglue.test", "The DET\nhouse NOUN\n\n# NOUN\n! PUNCT", {}),  # no blank line after the last sentence
+        (
+            "multiconer.conll",
+            "# id 1\tdomain=en\nThe _ _ DET\nhouse _ _ NOUN\n\n# id 2\tdomain=en\n# _ _ NOUN\n! _ _ PUNCT\n",
+            {"columns": {"tag": 4}},
+        ),
         ("train-en.tsv", "en:The\tDET\nen:house\tNOUN\n\nen:#\tNOUN\nen:!\tPUNCT\n", {}),
         ("docstart.xz", "-DOCSTART- -X-\n\nThe DET\nhouse NOUN\n\n\n\n# text = x\n# NOUN\n! PUNCT\n", {}),
         ("conll2003", "The x 1 DET\nhouse y 2 NOUN\n\n# z 3 NOUN\n! ! 4 PUNCT\n", {"columns": {"tag": 4}}),
@@ -68,6 +73,12 @@ def test_words_with_a_hash_or_a_blank_of_their_own_are_words(tmp_path):
     assert first == ["#", "#1", "10\u00a0000"] and second == ["house", "#"] and tags == ["NOUN", "PUNCT"]
     with pytest.raises(InputError, match="line 1: the tag 'HT' of the word '#love'"):
         read(tmp_path / "x", "#love HT\n")
+
+
+@pytest.mark.parametrize("word", ["", "\ufeff"])
+def test_an_empty_word_behind_a_prefix_keeps_its_place(tmp_path, word):
+    found, changed = read(tmp_path / "x", f"en:The\tDET\nen:{word}\tPUNCT\nen:house\tNOUN\n")
+    assert found == [(["The", "", "house"], ["DET", "PUNCT", "NOUN"])] and changed["empty word kept as a blank"] == 1
 
 
 @pytest.mark.parametrize(

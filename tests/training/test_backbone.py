@@ -124,10 +124,23 @@ def lines_of(*arguments):
 def test_no_line_is_read_in_two_languages_and_no_held_out_sentence_at_all(tmp_path):
     german, english = parallel(tmp_path)
     forbidden = {leak_key(german[0]), leak_key(english[1])}
-    sides = [lines_of(small(tmp_path), ("de", "en"), code, forbidden) for code in ("de", "en")]
+    sides = [lines_of(small(tmp_path), code, forbidden) for code in ("de", "en")]
     rows = [{lines.index(line) for line in side} for lines, side in zip((german, english), sides, strict=True)]
     assert rows[0] and rows[1] and not rows[0] & rows[1]
     assert german[0] not in sides[0] and english[1] not in sides[1]
+
+
+def test_a_break_inside_a_line_shifts_no_other_line(tmp_path):
+    parallel(tmp_path)
+    lines = (tmp_path / "mono.de").read_text().splitlines()
+    (tmp_path / "mono.de").write_text("\n".join([f"{lines[0]} </s> {lines[1]}", *lines[1:]]) + "\n")
+    assert lines_of(small(tmp_path), "de", set()) == [*lines[:2], *lines[2::2]]
+
+
+def test_lines_are_shared_out_among_the_languages_that_have_text(tmp_path):
+    german, _ = parallel(tmp_path)
+    shape = small(tmp_path)
+    assert len(lines_of(shape, "de", set())) >= len({*german[::2]}) and shape.lines_needed == 2 * shape.lines_per_language
 
 
 def test_denoising_beats_the_unigram_model(tmp_path):
@@ -147,8 +160,8 @@ def test_the_tasks_own_text_can_stand_in(tmp_path):
     german, english = parallel(tmp_path)
     shape = small(tmp_path, text={"de": "task", "en": str(tmp_path / "mono.en")})
     files = (tmp_path / "mono.de", tmp_path / "mono.en")
-    assert lines_of(shape, ("de", "en"), "de", set(), files) == german[::2]
-    assert lines_of(shape, ("de", "en"), "en", set(), files) == english[1::2]
+    assert lines_of(shape, "de", set(), files) == german[::2]
+    assert lines_of(shape, "en", set(), files) == english[1::2]
 
 
 def test_missing_text_and_short_text_are_refused(tmp_path):
@@ -227,7 +240,7 @@ def test_lines_are_noised_anew_in_each_round_and_each_of_them_alone():
 
 def test_a_tab_in_the_text_does_not_end_the_noised_half(tmp_path):
     (tmp_path / "mono.de").write_text("Eine Zeile\tmit Tabulator\n" * 3)
-    assert set(lines_of(small(tmp_path, disjoint=False), ("de", "en"), "de", set())) == {"Eine Zeile mit Tabulator"}
+    assert set(lines_of(small(tmp_path, disjoint=False), "de", set())) == {"Eine Zeile mit Tabulator"}
 
 
 def test_the_model_of_an_arm_is_taken_over(tmp_path):
@@ -296,7 +309,20 @@ def test_a_veco_from_a_folder_keeps_its_cross_attention_where_its_head_is_kept(t
     found = load_stack(tmp_path / "whole", cross=True).state_dict()
     assert has_cross_attention(tmp_path / "whole") and all(torch.equal(found[name], weight) for name, weight in wanted.items())
     load_from_hub(settings, Use(("de", "en"), encoder_will_do=True), tmp_path / "alone")
-    assert not any(CROSS in name for name in load_file(tmp_path / "alone/model.safetensors"))
+    assert not any(CROSS in name for name in load_file(tmp_path / "alone/model.safetensors")) and not has_cross_attention(
+        tmp_path / "alone"
+    )
+    (tmp_path / "train.de").write_text("Das Fenster.\n")
+    # of an arm's phase `veco`: a conversion needs what it has trained
+    run(
+        tmp_path,
+        Backbone(kind="arm", from_="x/veco/seed1/pretext"),
+        start=tmp_path / "veco",
+        task_text=(tmp_path / "train.de",),
+        encoder_will_do=True,
+    )
+    taken = load_stack(tmp_path / "out/model", cross=True).state_dict()
+    assert has_cross_attention(tmp_path / "out/model") and all(torch.equal(taken[name], weight) for name, weight in wanted.items())
 
 
 def test_a_cache_that_cannot_be_written_to_is_reported_with_its_variable(tmp_path, monkeypatch):

@@ -41,14 +41,14 @@ def test_segments_are_adjacent_within_a_document():
 
 def test_documents_end_at_blank_lines(tmp_path):
     (tmp_path / "a.de").write_text("Eins\nZwei\n\nDrei\nVier\n")
-    found = list(own_documents(Pretraining(text={"de": str(tmp_path / "a.de")}), ("de",), "de", set()))
+    found = list(own_documents(Pretraining(text={"de": str(tmp_path / "a.de")}), "de", set()))
     assert found == [("Eins", True), ("Zwei", False), ("Drei", True), ("Vier", False)]
 
 
 def test_texts_of_json_lines_are_documents_and_other_json_is_refused(tmp_path):
     texts = ["Eins\nZwei", "Drei"]
     (tmp_path / "a.jsonl").write_text("".join(json.dumps({"id": n, "text": text}) + "\n" for n, text in enumerate(texts)))
-    found = list(own_documents(Pretraining(text={"de": str(tmp_path / "a.jsonl")}), ("de",), "de", set()))
+    found = list(own_documents(Pretraining(text={"de": str(tmp_path / "a.jsonl")}), "de", set()))
     assert found == [("Eins", True), ("Zwei", False), ("Drei", True)]
     for name, line, said in (
         ("b.jsonl", '{"de": "Eins"}', r"b\.jsonl, line 1: not a JSON object with a text at the key `text` \('text'\)"),
@@ -56,7 +56,7 @@ def test_texts_of_json_lines_are_documents_and_other_json_is_refused(tmp_path):
     ):
         (tmp_path / name).write_text(f"{line}\n")
         with pytest.raises(InputError, match=said):
-            list(own_documents(Pretraining(text={"de": str(tmp_path / name)}), ("de",), "de", set()))
+            list(own_documents(Pretraining(text={"de": str(tmp_path / name)}), "de", set()))
 
 
 def test_rows_are_pairs_of_segments_masked_once(part, codec):

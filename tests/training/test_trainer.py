@@ -8,11 +8,25 @@ from types import SimpleNamespace
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from torch.utils.data import DataLoader
-from transformers import Trainer, get_scheduler
+from transformers import (
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    BertConfig,
+    BertForMaskedLM,
+    MixtralConfig,
+    MixtralForCausalLM,
+    Trainer,
+    get_scheduler,
+)
 
+from workflow_scripts.errors import InputError
+from workflow_scripts.models.networks import read_weights
+from workflow_scripts.training.callbacks import Progress, Watch
+from workflow_scripts.training.checkpoints import Deadline, average_weights
 from workflow_scripts.training.settings import Training
-from workflow_scripts.training.trainer import PhaseTrainer, trainer_arguments, without_signals
+from workflow_scripts.training.trainer import PhaseTrainer, fit, trainer_arguments, without_signals
 
 
 def learning_rates(folder, warmup=16, **given):
@@ -48,6 +62,55 @@ def test_a_checkpoint_is_on_the_disk_before_its_last_file_is_written(tmp_path, m
     trainer.args = SimpleNamespace(process_index=rank)
     trainer._save_rng_state(str(folder))
     assert seen == files
+
+
+def old_bert(folder: Path) -> type:
+    """A BERT whose file has the names of its first release."""
+    shape = {"hidden_size": 8, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 16, "vocab_size": 50}
+    BertForMaskedLM(BertConfig(**shape)).save_pretrained(folder)
+    weights = load_file(folder / "model.safetensors")
+    renamed = {
+        name.replace("LayerNorm.weight", "LayerNorm.gamma").replace("LayerNorm.bias", "LayerNorm.beta"): weights[name] for name in weights
+    }
+    save_file(renamed, folder / "model.safetensors", {"format": "pt"})
+    return AutoModelForMaskedLM
+
+
+def mixture(folder: Path) -> type:
+    """A decoder whose experts are one array here and many in its file."""
+    shape = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "num_key_value_heads": 2, "intermediate_size": 16}
+    MixtralForCausalLM(MixtralConfig(**shape, vocab_size=50, num_local_experts=2)).save_pretrained(folder)
+    return AutoModelForCausalLM
+
+
+@pytest.mark.parametrize("make", [old_bert, mixture])
+def test_the_best_update_is_handed_on_whole_whatever_the_file_of_the_start_calls_its_weights(tmp_path, make):
+    kind = make(tmp_path / "start")
+    network = read_weights(kind, tmp_path / "start")
+    rates = {"learning_rate": 0.05, "warmup_updates": 0, "decay": "inverse_square_root"}
+    settings = Training(updates=3, evaluate_every=1, log_every=1, choose_by="loss", device="cpu", precision="float32", **rates)
+    batches = [torch.arange(start, start + 24).reshape(4, 6) for start in (0, 10, 20)]
+    losses, seen = iter([1.0, 2.0, 3.0]), []
+
+    def look():
+        seen.append({name: weight.clone() for name, weight in network.state_dict().items()})
+        return {"eval_loss": next(losses)}
+
+    def loss(output, labels, num_items_in_batch=None):
+        return torch.nn.functional.cross_entropy(output.logits.flatten(0, 1), labels.flatten())
+
+    folder = tmp_path / "checkpoints"
+    watch = Watch(folder, settings, Deadline(0))
+    fit(network, batches, 1, lambda ids: {"input_ids": ids, "labels": ids}, loss, look, watch, Progress(1.0), 1)
+    found = network.state_dict()
+    assert [name for name, weight in found.items() if not torch.equal(weight, seen[0][name])] == []
+    assert any(not torch.equal(weight, seen[2][name]) for name, weight in found.items())
+
+
+def test_a_checkpoint_without_one_of_the_weights_is_refused(tmp_path):
+    network = read_weights(old_bert(tmp_path), tmp_path)
+    with pytest.raises(InputError, match=r"model\.safetensors: lacks the weight bert\.embeddings\.LayerNorm\.weight, .*delete the folder"):
+        average_weights(network, [tmp_path / "model.safetensors"])
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

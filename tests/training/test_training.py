@@ -217,6 +217,9 @@ def test_an_encoder_guesses_masked_pieces_of_noised_text(tmp_path):
 
     assert text(0)[3] == codec.encode([f"round0 {manual_pairs(4)[0][3]}"], "de")[0] and text(1)[3] != text(0)[3]
     assert text(2) == text(0) and [*map(list, rounds.epoch(2)[0])] != [*map(list, rounds.epoch(0)[0])]  # masked anew
+    # by other random numbers than the noise, which has drawn with the same seed from streams with these numbers
+    plain = MaskedText({"de": [f"round0 {line}" for line in manual_pairs(30)[0]]}, codec, Room(200, leave_out=False), Masking(), 1)
+    assert [*map(list, plain.epoch(0)[0])] != [*map(list, rounds.epoch(0)[0])]
     job = TrainingJob(start, *(tmp_path / f"out/{name}" for name in ("model", "curve.tsv", "training.json", "checkpoints")), threads=1)
     few = Training(**{**TINY, "updates": 4, "evaluate_every": 2, "checkpoint": "last"})
     training.restore(job, languages=("de",), noised=tmp_path, settings=few)

@@ -14,7 +14,7 @@ MLQA       those of the language (Lewis et al.       that of ASCII and all of Un
 
 XQuAD and TyDiQA are scored as SQuAD, in XTREME as well; MLQA as MLQA, in XGLUE as well. So by SQuAD's way, F1 in a language that is
 written without blanks is hardly more than exact match. MLQA's way says nothing of languages beside its seven; here they have no
-articles. Japanese, Thai, Lao, Khmer and Burmese are split into characters, as Chinese is.
+articles. Cantonese, Japanese, Thai, Lao, Khmer, Burmese, Shan, Tibetan and Dzongkha are split into characters, as Chinese is.
 """
 
 import re
@@ -42,8 +42,8 @@ _ARTICLES = {
     "ar": re.compile("ال"),
 }
 _HAN = regex.compile(r"[\u4e00-\u9fa5]")
-_UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]\p{M}*")
-_CHARACTERS = {"zh": _HAN, **dict.fromkeys(("ja", "th", "lo", "km", "my"), _UNSPACED)}
+_UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}]\p{M}*")
+_CHARACTERS = {"zh": _HAN, **dict.fromkeys(("yue", "ja", "th", "lo", "km", "my", "shn", "bo", "dz"), _UNSPACED)}
 """Of languages without blanks between words: what is a word by itself."""
 
 

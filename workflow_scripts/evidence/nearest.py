@@ -21,6 +21,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 
+from workflow_scripts.errors import InputError
 from workflow_scripts.evidence.counted import share
 from workflow_scripts.similarity import Similarities, Top, nearest
 
@@ -85,7 +86,10 @@ def best_threshold(mined: Mined, gold: Iterable[tuple[int, int]]) -> float:
     """The score from which on pairs are to be taken for the greatest F1.
 
     It lies between two different scores of `mined`, as pairs with the same score are taken together; or it is the last one.
+    Raises `InputError` where nothing was mined.
     """
+    if not len(mined.score):
+        raise InputError("no pair of the dev text can be mined, since each of its sentences stands there several times; give other text")
     true = set(gold)
     score = mined.score.astype(np.float64)  # in float32 the middle of two neighbouring numbers is one of them
     right = np.cumsum([pair in true for pair in zip(mined.source.tolist(), mined.target.tolist(), strict=True)])

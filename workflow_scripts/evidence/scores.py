@@ -118,7 +118,7 @@ class CharacterTER(TER):
 
 
 # a letter with its marks: Thai and its like write vowels above, below and beside it
-_CHARACTERS = regex.compile(r"(?=[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}])\X")
+_CHARACTERS = regex.compile(r"(?=[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}])\X")
 
 ROUGES = ("ROUGE-1", "ROUGE-2", "ROUGE-L")
 """The metrics for summaries; all of them ignore case."""
@@ -186,7 +186,10 @@ def _chrf(code: str, settings: Scores, lowercase: bool, word_order: int = 0) -> 
 
 
 def _ter(code: str, settings: Scores, lowercase: bool) -> Metric:
-    return TER() if language(code).spaced else CharacterTER(normalized=True, asian_support=True)
+    written = language(code)
+    # Tibetan has marks between syllables, and blanks between clauses alone
+    by_words = written.spaced and written.script != "Tibetan"
+    return TER() if by_words else CharacterTER(normalized=True, asian_support=True)
 
 
 for rouge in (*ROUGES, BY_SENTENCES):

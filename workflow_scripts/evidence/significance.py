@@ -107,7 +107,8 @@ def over_seeds(
     segments = {key: found for key, path in zip(keys, comet, strict=True) if (found := _segments(path)) is not None} if comet else {}
     if segments:
         of_corpus = lambda sums: float(sums[0] / sums[1])  # noqa: E731
-        differences["COMET"] = compare(segments, of_corpus, pairs, settings, seeds[0])
+        with noted(reasons, "COMET"):
+            differences["COMET"] = compare(segments, of_corpus, pairs, settings, seeds[0])
     write_json(
         output,
         {

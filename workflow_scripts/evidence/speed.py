@@ -21,7 +21,6 @@ from workflow_scripts.device import chip, pick_device
 from workflow_scripts.evidence.scores import Scores
 from workflow_scripts.evidence.scores import metrics as metrics_of
 from workflow_scripts.models.decoding import Decoding, Translate, generator_of, translator
-from workflow_scripts.models.recognition import family_of
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.number_types import Natural, Positive
 from workflow_scripts.stage import InputError, noted, run, write_json
@@ -57,6 +56,8 @@ class Way(NamedTuple):
     name: str
     """How the report calls it."""
     settings: Decoding
+    missing: str = ""
+    """Why it cannot be timed here; empty where it can."""
 
 
 def main(
@@ -81,7 +82,8 @@ def main(
 
     `models` are those of the `arms`, in the same order. Of `documents`, `</s>` stands between sentences. `metrics`, `tokenize` and
     `meteor_jar` are as in `scores`. `max_length`, `min_length` and `length_penalty` are those of the experiment's decoding. A metric that
-    cannot be computed is None in each row, and under `failed` with the reason. Raises `InputError` where there is no sentence.
+    cannot be computed is None in each row, and under `failed` with the reason. Ways that cannot be timed are under `not_timed`, by arm,
+    with the reason. Raises `InputError` where there is no sentence.
     """
     lines, references = (list(itertools.islice(read_lines(path), settings.sentences)) for path in (source, target))
     if not lines:
@@ -89,14 +91,20 @@ def main(
     measures, failed = measured(languages[1], Scores(cast(Any, [*metrics]), meteor_jar or None, tokenize=cast(Any, tokenize or None)))
     wanted = Decoding(max_length=max_length, min_length=min_length, length_penalty=length_penalty)
     rows: list[dict[str, Any]] = []
+    not_timed: dict[str, dict[str, str]] = {}
     for arm, model in zip(arms, models, strict=True):
         codec = load_codec(model, documents)
         for way in ways(model, settings, wanted):
+            if way.missing:
+                print(f"note: {arm}: {way.name} is not timed: {way.missing}", flush=True)
+                not_timed.setdefault(arm, {})[way.name] = way.missing
+                continue
             with translator(model, codec, threads, way.settings) as translate:
                 # what is compiled or allocated at first does not count; a decoder's copy is checked by the longest line
                 translate([*lines[:2], max(lines, key=len)], languages, 1)
                 if translate.about.get("by_generate"):
                     print(f"note: {arm}: {way.name} leaves sentences to generate, so it is not timed", flush=True)
+                    not_timed.setdefault(arm, {})[way.name] = "it leaves sentences to generate"
                     continue
                 for batched in (False, True):
                     portions = [lines] if batched else [[line] for line in lines]
@@ -118,6 +126,7 @@ def main(
             "threads": threads,
             "metrics": [*measures, *failed],
             "failed": failed,
+            "not_timed": not_timed,
             "settings": asdict(settings),
         },
     )
@@ -147,18 +156,19 @@ def measured(code: str, settings: Scores) -> tuple[dict[str, Any], dict[str, str
 
 def ways(model: Path, settings: Speed, decoding: Decoding) -> Iterator[Way]:
     """The ways in which the model in a folder can write, of lengths as in `decoding`."""
-    precision: Literal["float16", "float32"] = (
-        "float16" if pick_device(settings.device).type == "cuda" and family_of(model).in_half else "float32"
-    )
-    common = replace(decoding, batch_tokens=settings.batch_tokens, device=settings.device, compute_type=precision)
+    common = replace(decoding, batch_tokens=settings.batch_tokens, device=settings.device)
     generator = generator_of(model)
     if generator and generator.write:
         found = generator.ways(model, settings) if generator.ways else [(generator.label, {})]
         yield from (Way(name, replace(common, **differs)) for name, differs in found)
         return
-    engines = [engine for engine in registry.entries("engine").values() if engine.ranks]
-    for engine, beam in itertools.product(engines, dict.fromkeys(settings.beams)):
-        yield Way(f"{engine.label}, beam {beam}", replace(common, engine=engine.name, beam_size=beam))
+    on_gpu = pick_device(settings.device).type == "cuda"
+    for engine in registry.entries("engine").values():
+        if not engine.ranks:
+            continue
+        missing = (engine.missing() if engine.missing else "") or (engine.missing_on_gpu() if on_gpu and engine.missing_on_gpu else "")
+        for beam in dict.fromkeys(settings.beams):
+            yield Way(f"{engine.label}, beam {beam}", replace(common, engine=engine.name, beam_size=beam), missing)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import torch
 
 from workflow_scripts import registry
 from workflow_scripts.entry_names import Named
+from workflow_scripts.models.family import Family
 from workflow_scripts.models.reading import unknown_in
 from workflow_scripts.models.recognition import UNLIMITED, longest_output, longest_row
 from workflow_scripts.models.search import Hypothesis
@@ -100,6 +101,8 @@ def main(
     codec = load_codec(model, documents)
     if not (codec.form.writes or own):
         raise InputError(f"{model}: is an encoder ({codec.form.label}), which writes no text; name a model that has learnt to write")
+    if not own:
+        codec.untagged([languages[1]], only_reads=False)  # what is written needs a tag of its own
     codec.fallback = learnt_from
     with translator(model, codec, threads, settings, prompts, seed) as translate:
         found = translate(lines, languages, settings.beam_size if n_best else 1)
@@ -237,10 +240,18 @@ def generator_of(model: Path, prompts: Path | None = None) -> Any:
     return next((one for one in known if one.file and (prompts or (model / one.file).exists())), None)
 
 
-def computed_in(settings: Decoding, device: torch.device) -> torch.dtype:
-    """The type that a model of transformers computes in: the one that is named, otherwise float16 on a GPU and float32 on a CPU."""
+def computed_in(settings: Decoding, device: torch.device, form: Family) -> torch.dtype:
+    """The type that a model of transformers computes in: the one that is named, otherwise float32 on a CPU and 16 bits on a GPU.
+
+    These are float16, in which T5's kin and some decoders, such as Gemma 3, run over: bfloat16 for them, where the GPU has it.
+    """
     named = {"float16": torch.float16, "bfloat16": torch.bfloat16, "float32": torch.float32}
-    return named.get(settings.compute_type, torch.float16 if device.type == "cuda" else torch.float32)
+    usual = torch.float32
+    if device.type == "cuda":
+        usual = torch.float16
+        if form.causal or not form.in_half:
+            usual = torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float32
+    return named.get(settings.compute_type, usual)
 
 
 if __name__ == "__main__":

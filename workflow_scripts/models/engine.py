@@ -129,5 +129,5 @@ def load_to_decode(model: Path, codec: Codec, settings: Decoding) -> Any:
     from workflow_scripts.models.networks import class_of, read_weights, without_filler
 
     device = pick_device(settings.device)
-    network = read_weights(class_of(codec.form, "text"), model, new_head=False, dtype=computed_in(settings, device)).to(device)
+    network = read_weights(class_of(codec.form, "text"), model, new_head=False, dtype=computed_in(settings, device, codec.form)).to(device)
     return without_filler(network, codec.tokenizer)

@@ -48,9 +48,18 @@ def generating(network: Any, codec: Codec, settings: Decoding) -> Write:
     }
 
     def write(rows: list[list[int]], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
+        if network.dtype == torch.float16 and codec.form.causal and rows:
+            refuse_what_runs_over(network, max(rows, key=len))
         return beam_search(network, codec, rows, languages[1], settings.beam_size, n_best, tokens=settings.batch_tokens, **lengths)
 
     return write
+
+
+@without_gradients
+def refuse_what_runs_over(network: Any, row: list[int]) -> None:
+    """Raise `InputError` for a decoder whose scores behind a prompt are no numbers: it would write empty lines without a word."""
+    if not network(torch.tensor([row], device=network.device)).logits[0, -1].isfinite().all():
+        raise InputError(f"a {network.config.model_type} runs over in float16; set decoding.compute_type: auto")
 
 
 @contextlib.contextmanager
@@ -143,14 +152,18 @@ def open_converted(model: Path, codec: Codec, folder: Path, threads: int, settin
         print(f"note: {model}: CTranslate2 cannot convert it ({error}); generate decodes", flush=True)
         return Opened(None, False, UNLIMITED)
     device = pick_device(settings.device).type
-    compute_type = number_format(settings.compute_type, codec.form, device == "cuda" and ctranslate2.get_supported_compute_types(device))
+    formats = number_formats(settings.compute_type, codec.form, device == "cuda" and ctranslate2.get_supported_compute_types(device))
     # one thread per batch is faster than several threads on one batch; the weights are shared
     parallel = {"inter_threads": threads or torch.get_num_threads(), "intra_threads": 1} if device == "cpu" else {}
     opener = ctranslate2.Generator if before else ctranslate2.Translator
-    try:
-        converted = opener(str(folder), device=device, compute_type=compute_type, **parallel)
-    except ValueError as error:
-        raise InputError(f"decoding.compute_type {compute_type} on {device}: {error}; set it to auto") from None
+    for compute_type in formats:
+        try:
+            converted = opener(str(folder), device=device, compute_type=compute_type, **parallel)
+        except ValueError as error:
+            raise InputError(f"decoding.compute_type {compute_type} on {device}: {error}; set it to auto") from None
+        differs = disagreement(converted, before.probes) if before else ""
+        if not differs:
+            break
     search = {
         "beam_size": settings.beam_size,
         "length_penalty": settings.length_penalty,
@@ -161,8 +174,8 @@ def open_converted(model: Path, codec: Codec, folder: Path, threads: int, settin
     if not before:
         search |= {"min_decoding_length": settings.min_length, "max_decoding_length": answer}
         return Opened(partial(translated_by, converted, codec, search), True, UNLIMITED)
-    if differs := disagreement(converted, before.probes):
-        if compute_type.startswith("int"):
+    if differs:
+        if settings.compute_type.startswith("int") or settings.compute_type == "float16":
             raise InputError(f"{model}: in {compute_type} {differs}; set decoding.compute_type: auto")
         print(f"note: {model}: CTranslate2 does not convert it quite right (in {compute_type} {differs}); generate decodes", flush=True)
         return Opened(None, False, UNLIMITED)
@@ -170,16 +183,18 @@ def open_converted(model: Path, codec: Codec, folder: Path, threads: int, settin
     return Opened(partial(continued_by, converted, codec, search), before.has_window, max(len(each.pieces) for each in before.probes))
 
 
-def number_format(wanted: str, form: Family, on_gpu: Collection[str] | Literal[False]) -> str:
+def number_formats(wanted: str, form: Family, on_gpu: Collection[str] | Literal[False]) -> list[str]:
     """What CTranslate2 computes in: what is `wanted`, or, where that is `auto`, float16 on a GPU that knows it, else float32.
 
+    Some decoders run over in float16, as Gemma 3 does. Where its copy in float16 differs, the next of these is tried.
     Raises `InputError` for 16 bits in which a family runs over (OpenNMT/CTranslate2#1074).
     """
     if not form.in_half and wanted in ("float16", "int8_float16"):
         raise InputError(f"decoding.compute_type {wanted}: {form.label} runs over in float16; set it to auto, which is float32 for it")
     if wanted != "auto":
-        return wanted
-    return "float16" if on_gpu and form.in_half and "float16" in on_gpu else "float32"
+        return [wanted]
+    in_half = ["float16"] if on_gpu and form.in_half and "float16" in on_gpu else []
+    return in_half + ["float32"] * (form.causal or not in_half)
 
 
 def translated_by(

@@ -88,7 +88,7 @@ def with_generator(model: Path, codec: Codec, settings: Decoding, prompts: Path 
     Of the settings, those of the beam, `length_penalty` and `min_length` mean nothing here.
     """
     device = pick_device(settings.device)
-    generator = load_generator(model, codec, prompts).to(device, dtype=computed_in(settings, device))
+    generator = load_generator(model, codec, prompts).to(device, dtype=computed_in(settings, device, codec.form))
     often = {"iterations": settings.iterations, "alignment_iterations": settings.alignment_iterations}
     denoised = Counter[int]()
     longest = longest_text(generator.config, settings)

@@ -99,7 +99,7 @@ def main(
     entry: Noise = registry.entry("noise", kind)
     if entry.pieces != bool(model):
         raise InputError(f"--model is for a noise of pieces, which needs it; the noise is {kind}")
-    _check_lexicons(entry, [path for path in (lexicon_ab, lexicon_ba) if path], 2)
+    _check_lexicons(entry, [path for path in (lexicon_ab, lexicon_ba) if path], languages)
     codec = load_codec(model, documents) if model else None
     sides = (text_a, text_b), (dev_a, dev_b), (lexicon_ab, lexicon_ba)
     vocabularies = [read_vocabulary(text, code) for text, code in zip(sides[0], languages, strict=True)]
@@ -174,7 +174,7 @@ def one_sided(
     if entry.pieces:
         words = [name for name, other in registry.entries("noise").items() if not other.pieces]
         raise InputError(f"the noise `{kind}` needs both sides of a parallel text; use {', '.join(words[:-1])} or {words[-1]}")
-    _check_lexicons(entry, lexicons, len(into) or 1)
+    _check_lexicons(entry, lexicons, into)
     read = rows_of_pairs if pairs else read_lines
     counts = count_words(read(text), language)
     if not counts:
@@ -203,6 +203,8 @@ def show(
 ) -> None:
     """Print the first sentences of a text, and below each what a noise makes of it.
 
+    Switched words have the capitals of those that they replace. In a run on parallel text they are spelt as its other side spells them.
+
     Args:
         text: Text, a sentence a line.
         language: Code of the text's language.
@@ -220,7 +222,7 @@ def show(
     entry: Noise = registry.entry("noise", kind)
     if entry.pieces:
         raise InputError(f"the noise `{kind}` replaces pieces of a model; run its arm, and look at results/codeswitch")
-    _check_lexicons(entry, lexicons, len(into) or 1)
+    _check_lexicons(entry, lexicons, into)
     lines = list(itertools.islice((line for line in read_lines(text) if line.strip()), sentences))
     counts = count_words(read_lines(text), language)
     lookup = load_lookups(lexicons, language, into, counts, settings.frequency_bin, seed if entry.lexicon == "scrambled" else None)
@@ -228,9 +230,12 @@ def show(
         print(line, noised, "", sep="\n")
 
 
-def _check_lexicons(entry: Noise, lexicons: list[Path] | tuple[Path, ...], wanted: int) -> None:
-    if entry.lexicon and len(lexicons) != wanted:
-        raise InputError(f"the noise {entry.name} needs {wanted} lexicon(s), one for each language to switch into, got {len(lexicons)}")
+def _check_lexicons(entry: Noise, lexicons: list[Path] | tuple[Path, ...], into: tuple[str, ...]) -> None:
+    if entry.lexicon and not (into and len(lexicons) == len(into)):
+        raise InputError(
+            f"the noise {entry.name} needs a lexicon for each language to switch into, in the same order; got {len(lexicons)} lexicon(s) "
+            f"for {len(into)} language(s)"
+        )
     if lexicons and not entry.lexicon:
         raise InputError(f"the noise {entry.name} needs no lexicon, got {lexicons[0]}")
 

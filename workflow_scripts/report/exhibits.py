@@ -94,11 +94,13 @@ def switched_examples(study: Study, per_side: int = 3, among: int = AMONG) -> li
         by_text.setdefault(kind.partition("@")[2], []).append(kind)
     examples = []
     for kinds, code in itertools.product(by_text.values(), study.languages):
-        sides = [noised_lines(study.noised / kind / f"seed{study.seeds[0]}", code, among) for kind in kinds]
+        found = {kind: noised_lines(study.noised / kind / f"seed{study.seeds[0]}", code, among) for kind in kinds}
+        # of documents a plugin's noise may leave no sentence that can be told apart
+        sides = [side for side in found.values() if side] or [{}]
         # the noise of the published code hits one side of each pair only
         shared = [line for line in sides[0] if all(line in side for side in sides) and 8 <= len(tokens_of(line, code)) <= 25]
         for line in evenly([line for line in shared if sides[0][line] != line], per_side):
-            noised = {kind: marked(line, side[line], code) for kind, side in zip(kinds, sides, strict=True)}
+            noised = {kind: marked(line, side[line], code) for kind, side in found.items() if side}
             examples.append({"language": code, "original": line, "noised": noised})
     return examples
 
@@ -109,8 +111,9 @@ def noised_lines(folder: Path, code: str, among: int) -> dict[str, str]:
         rows = [line.rstrip("\n").split("\t") for line in itertools.islice(file, among)]
     if read_form(folder).pieces:
         rows = [(noised.replace(" ", "").replace("▁", " ").strip(), original) for noised, original in rows]
-    # a document is a row; its sentences are shown one by one
-    split = ([side.split(BREAK) for side in row] for row in rows)
+    # a document is a row; its sentences are shown one by one, also where nothing of it is read
+    split = ((noised.split(BREAK), original.split(BREAK)) for noised, original in rows)
+    split = (([""] * len(original) if noised == [""] else noised, original) for noised, original in split)
     return {
         old.strip(): new.strip()
         for noised, original in split

@@ -21,11 +21,13 @@ import tempfile
 import time
 import zipfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from workflow_scripts.evidence import scores
+from workflow_scripts.evidence.scores import Scores
 from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.report.about import command
 from workflow_scripts.report.exhibits import shown_entries, shown_rows
@@ -242,7 +244,7 @@ def _dated(name: str, changed: float = 0) -> zipfile.ZipInfo:
 # rebuild
 
 
-def rebuild(pack: Path, output: Path, stored: bool = False, trusted: bool = False) -> None:
+def rebuild(pack: Path, output: Path, stored: bool = False, trusted: bool = False, meteor_jar: Path | None = None) -> None:
     """Make the tables and the page of a pack again, and compare the tables with the packed ones.
 
     Args:
@@ -250,7 +252,9 @@ def rebuild(pack: Path, output: Path, stored: bool = False, trusted: bool = Fals
         output: A folder that is not there yet. It gets the files of the pack, and the new tables under `rebuilt`.
         stored: Take the scores and tests as they are stored, instead of computing them from the sentences.
         trusted: Load the plugins that the pack brings. They are code, and run with your rights.
+        meteor_jar: The program by which METEOR was computed, if the run names one in `scores.meteor_jar`; packs leave it out.
     """
+    meteor_jar = meteor_jar and meteor_jar.resolve()
     info = unpack(pack, output)
     with contextlib.chdir(output):
         results, made = Path("results"), Path("rebuilt")
@@ -259,7 +263,7 @@ def rebuild(pack: Path, output: Path, stored: bool = False, trusted: bool = Fals
         plans = Plans(read(results / "configuration.json"))
         packed = {path.name: path.read_text(encoding="utf-8").splitlines() for path in _tables(results, plans)}
         if not stored:
-            compute(results, plans)
+            compute(results, plans, meteor_jar)
         tables = tuple(made / name for name in packed if name != "scores.tsv")
         write_report(results, made / "report.html", made / "scores.tsv", plans, tables=tables, translations=made / "translations")
         wrong = [line for name, rows in packed.items() if (line := difference(name, rows, (made / name).read_text(encoding="utf-8")))]
@@ -295,17 +299,32 @@ def unpack(pack: Path, output: Path) -> dict[str, Any]:
     return about
 
 
-def compute(results: Path, plans: Plans) -> None:
-    """Compute the scores of texts and their tests of significance from the sentences, in place of the stored ones."""
+def compute(results: Path, plans: Plans, meteor_jar: Path | None = None) -> None:
+    """Compute the scores of texts and their tests of significance from the sentences, in place of the stored ones.
+
+    Raises `InputError` where METEOR was computed by a program that is not there.
+    """
+    for study in _of_texts(results, plans):
+        if (jar := study.settings.scores.meteor_jar) and not (meteor_jar or Path(jar)).exists():
+            raise InputError(
+                f"METEOR was computed by {meteor_jar or jar}, which is not here; name the program with --meteor-jar, or add --stored, "
+                "which takes the scores as they are"
+            )
     for study in _of_texts(results, plans):
         runs = [study.seed(arm, seed) for arm in study.arms for seed in study.seeds]
         for testset, run_folder in itertools.product(study.tested, runs):
             source, reference = study.test_files(testset)
-            written, code, settings = run_folder / f"{testset}.hyp", study.answered_in(testset), study.settings.scores
+            written, code, settings = run_folder / f"{testset}.hyp", study.answered_in(testset), metrics_with(study, meteor_jar)
             scores.main(written, reference, written.with_suffix(".scores.json"), language=code, source=source, settings=settings)
         with_comet = runs if getattr(study.settings, "comet", None) else []
         comet = {testset: tuple(folder / f"{testset}.comet.json" for folder in with_comet) for testset in study.tested}
-        compute_tests(study, study.run, study.settings.scores, comet)
+        compute_tests(study, study.run, metrics_with(study, meteor_jar), comet)
+
+
+def metrics_with(study: Study, meteor_jar: Path | None) -> Scores:
+    """The settings of an experiment's scores, with METEOR's program where it is here."""
+    settings: Scores = study.settings.scores
+    return replace(settings, meteor_jar=str(meteor_jar)) if settings.meteor_jar and meteor_jar else settings
 
 
 def _of_texts(results: Path, plans: Plans) -> list[Study]:

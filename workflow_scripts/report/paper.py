@@ -3,10 +3,12 @@
 It reads `scores.tsv` and `comparisons.tsv` alone, so that a table of a paper can be made from a pack or on a laptop.
 """
 
+import itertools
 import statistics
 from collections.abc import Iterable
 from pathlib import Path
 
+from workflow_scripts.evidence.metric import decimals
 from workflow_scripts.evidence.significance import dagger
 from workflow_scripts.report.study import digits
 from workflow_scripts.report.tables import escaped, latex
@@ -53,11 +55,13 @@ def table(scores: Rows, comparisons: Rows) -> str:
     metrics = [metric for metric in dict.fromkeys(row["metric"] for row in scores) if metric in _tested(comparisons)]
     baseline = next(arm for arm in arms if any(row["other"] == arm for row in comparisons))
     against = {(row["arm"], row["metric"]): row for row in comparisons if row["other"] == baseline}
+    places = {metric: _places(metric, [float(row["value"]) for row in scores if row["metric"] == metric]) for metric in metrics}
     rows = [["", *(head for metric in metrics for head in (metric, "difference"))]]
     for arm in arms:
         values = {metric: [float(r["value"]) for r in scores if (r["arm"], r["metric"]) == (arm, metric)] for metric in metrics}
         if any(values.values()):
-            rows.append([arm, *(cell for metric in metrics for cell in (_mean(values[metric], metric), _gain(against, arm, metric)))])
+            pairs = ((_mean(values[metric], places[metric]), _gain(against, arm, metric, places[metric])) for metric in metrics)
+            rows.append([arm, *itertools.chain(*pairs)])
     seeds = sorted({int(row["seeds"]) for row in comparisons})
     legend = (
         f"{scores[0]['direction'] or scores[0]['task']}, test set {scores[0]['testset']}; means of {' or '.join(map(str, seeds))} seed(s). "
@@ -87,15 +91,20 @@ def _correction(against: Iterable[dict[str, str]]) -> str:
     return ", corrected for all comparisons (Holm)" if any(row["p"] != row["p_uncorrected"] for row in against) else ""
 
 
-def _mean(values: list[float], metric: str) -> str:
-    return f"{statistics.fmean(values):.{digits(metric)}f}" if values else "–"
+def _places(metric: str, values: list[float]) -> int:
+    """Decimals of a metric. What a plugin says of its own is not known from tables: four where all values lie between −1 and 1."""
+    small = decimals(metric) is None and all(abs(value) <= 1 for value in values)
+    return 4 if small else digits(metric)
 
 
-def _gain(against: dict[tuple[str, str], dict[str, str]], arm: str, metric: str) -> str:
+def _mean(values: list[float], places: int) -> str:
+    return f"{statistics.fmean(values):.{places}f}" if values else "–"
+
+
+def _gain(against: dict[tuple[str, str], dict[str, str]], arm: str, metric: str, places: int) -> str:
     """The difference, its interval, and a marker where p is small and Student's interval of the seeds leaves zero out."""
     if (row := against.get((arm, metric))) is None:
         return ""
-    places = digits(metric)
     shown = [f"{float(row[key]):+.{places}f}".replace("-", "−") if row[key] else "" for key in ("difference", "low", "high")]
     interval = f" [{shown[1]}, {shown[2]}]" if shown[1] else ""
     by_seed = (float(row["seeds_low"]), float(row["seeds_high"])) if row["seeds_low"] else None

@@ -15,6 +15,8 @@ def speed(study: Study) -> dict[str, Any]:
     measured = study.json(study.run / "speed.json")
     alone = {(row["arm"], row["way"]): row for row in measured["rows"] if not row["batched"]}
     batched = {(row["arm"], row["way"]): row for row in measured["rows"] if row["batched"]}
+    if not alone:
+        raise ValueError(f"no way to write could be timed: {measured.get('not_timed', {})}")
     slowest = min(row["sentences_per_second"] for row in alone.values())
     costs = {arm: cost(study, arm) for arm in study.arms}
     rows = [
@@ -27,6 +29,7 @@ def speed(study: Study) -> dict[str, Any]:
         "metrics": measured.get("metrics", METRICS),  # which files of earlier versions lack
         **{key: measured[key] for key in ("sentences", "device", "threads", "settings", "text")},
         "failed": measured.get("failed", {}),
+        "not_timed": measured.get("not_timed", {}),
     }
 
 

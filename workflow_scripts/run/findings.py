@@ -132,6 +132,17 @@ def brought() -> Iterator[Finding]:
             yield Finding("ok", f"plugin {plugin.name}", f"brings {brings}")
 
 
+def not_trained(plans: Plans) -> Iterator[Finding]:
+    """Arms on a plugin's noise or objective that nothing trains: to define an arm is not to run it."""
+    ours = {name: plugin.name for plugin in plugins.loaded().values() for kind, name in plugin.entries if kind in ("noise", "objective")}
+    trained = {arm for plan in plans.needed for arm in (*plan.arms, *trained_arms(plan))}
+    for arm, phases in plans.config.arms.items():
+        if arm not in trained and (used := [phase.data for phase in phases if phase.data in ours]):
+            wanted = ", ".join([*plans.config.run.arms, arm])
+            said = f"trains on {used[0]}, which the plugin {ours[used[0]]} brings, and is not run; run: {{arms: [{wanted}]}} runs it"
+            yield Finding("note", f"arms.{arm}", said)
+
+
 def left_out(plans: Plans) -> Iterator[Finding]:
     """Experiments on a backbone of the run that are not selected: all on it would be trained anew, if one of them were added later."""
     shipped = yaml.safe_load((ROOT / "config.yaml").read_text(encoding="utf-8"))["experiments"]

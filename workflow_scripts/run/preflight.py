@@ -71,6 +71,7 @@ def look_at(plans: Plans, jobs: Requested, wrong: dict[str, str], at_once: int =
 
 def _looks(plans: Plans, jobs: Requested, wrong: dict[str, str], at_once: int) -> Iterator[Finding]:
     yield from findings.brought()
+    yield from findings.not_trained(plans)
     yield from findings.experiments(plans.config)
     yield from findings.left_out(plans)
     yield from of_each(findings.few_seeds, plans.of_run)

@@ -48,6 +48,8 @@ class PlannedJob:
     """The settings in its command."""
     work: int = 0
     """Of a training whose updates are known beforehand: the tokens that it reads, updates × tokens of an update."""
+    trains: bool = True
+    """False of an arm whose model is asked as it is."""
     begun: float = 0.0
     """Seconds since the epoch; 0 while it waits."""
     ended: float = 0.0
@@ -120,7 +122,8 @@ def planned(lines: Iterable[str], folder: Path = Path()) -> Run:
 def job_of(event: dict[str, Any], folder: Path) -> PlannedJob:
     """The job that an event describes."""
     log, resources = (event.get("log") or [""])[0], event.get("resources", {})
-    settings = settings_of(event.get("shellcmd") or "")
+    command = event.get("shellcmd") or ""
+    settings, trains = settings_of(command), "--shots" not in command.split()
     priority = event.get("priority", 0)
     return PlannedJob(
         event["rule_name"],
@@ -132,7 +135,8 @@ def job_of(event: dict[str, Any], folder: Path) -> PlannedJob:
         gpus=resources.get("gpu", 0),
         priority=priority if isinstance(priority, int) else 1000,
         settings=settings,
-        work=work_of(event["rule_name"], settings),
+        work=work_of(event["rule_name"], settings) if trains else 0,
+        trains=trains,
     )
 
 
@@ -232,10 +236,18 @@ def speed_of_trainings(run: Run) -> float:
 
     A training is believed once it has run for a while. The longer it was seen, the more it counts.
     """
-    seen = [(job.seen[-1][0] - job.seen[0][0], job.seen[-1][1] - job.seen[0][1]) for job in run.running if job.seen]
-    seen = [(seconds, tokens) for seconds, tokens in seen if seconds >= LEAST]
-    ended = [(job.ended - job.begun, job.work) for job in run.jobs.values() if job.work and job.ended > job.begun]
-    found = seen or ended[-2:]
+
+    def seen(job: PlannedJob) -> tuple[float, float]:
+        return (job.seen[-1][0] - job.seen[0][0], job.seen[-1][1] - job.seen[0][1]) if job.seen else (0.0, 0.0)
+
+    running = [seen(job) for job in run.running]
+    # one that went on from a checkpoint has not read all of its tokens since it began
+    ended = [
+        seen(job) if seen(job)[0] >= LEAST else (job.ended - job.begun, job.work - (job.seen[0][1] if job.seen else 0.0))
+        for job in run.jobs.values()
+        if job.work and job.ended > job.begun
+    ]
+    found = [(seconds, tokens) for seconds, tokens in running if seconds >= LEAST] or ended[-2:]
     return sum(tokens for _, tokens in found) / sum(seconds for seconds, _ in found) if found else 0.0
 
 
@@ -268,7 +280,7 @@ def time_left(run: Run, now: float, until: Callable[[PlannedJob], bool] = lambda
     The jobs are laid out on cores and GPUs by their priority, each as soon as those that it waits for have ended.
     """
     rate = speed(run)
-    unknown = [job for job in run.jobs.values() if job.finetunes and not job.work and not job.ended]
+    unknown = [job for job in run.jobs.values() if job.finetunes and job.trains and not job.work and not job.ended]
     if unknown or (not rate and any(job.work for job in run.jobs.values())):
         return None
     takes = seconds_of_rules(run, rate)

@@ -19,6 +19,7 @@ is that of our own tasks with a head (`head_task`).
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, make_dataclass
 from pathlib import Path
@@ -157,7 +158,7 @@ def task(
         loss=lambda about: summed_over_rows(lambda logits, numbers: own.losses(logits, numbers, about)),
         words={"learns": learns, "inputs": inputs, "outputs": outputs, "row": row},
         measure=lambda settings, text: own.measure(),
-        compared=lambda example, given: (kind(example.label), kind(str(given))),
+        compared=lambda example, given: (kind(example.label), own.read(given)),
     )
 
 
@@ -187,6 +188,15 @@ class OwnFunctions:
         about = functools.partial("it asks for {}".format, ", ".join(values))
         return plugins.call(f"task {self.name!r}: `{function}`", lambda: made(self.functions[function](**values)), {}, about)
 
+    def read(self, answer: Any) -> Any:
+        """An answer as its `kind`. Raises `InputError` where it is none."""
+        try:
+            return self.kind(str(answer))
+        except ValueError:
+            kind = self.kind.__name__
+            said = f"task {self.name!r}: `answer` returned {str(answer)[:60]!r}, which is no {kind}; return a list or a tensor of them"
+            raise InputError(said) from None
+
     def losses(self, logits: Any, numbers: Any, about: About) -> Any:
         """The loss of each example, of what the head gives (examples × labels) and the numbers of the right labels."""
         given = {"outputs": logits, "numbers": numbers, "labels": about.numbered, "settings": about.settings}
@@ -199,16 +209,20 @@ class OwnFunctions:
 
     def answered(self, part: Part, logits: Any, about: About) -> Answered:
         """`HeadTask.predictions`, of a part and what the head gives."""
-        answers = self.call("answer", {"outputs": logits, "labels": about.labels, "settings": about.settings}, list)
+        given = {"outputs": logits, "labels": about.labels, "settings": about.settings}
+        answers = self.call("answer", given, lambda made: made.tolist() if hasattr(made, "tolist") else list(made))
         if len(answers) != len(part.examples):
             raise InputError(f"task {self.name!r}: `answer` returned {len(answers)} answers to {len(part.examples)} {self.row}")
+        if not logits.isfinite().all():
+            # by its loss the training is stopped as one that has diverged; a plugin's counts need not know of that
+            return Answered(answers, lambda: math.nan, error=lambda: math.nan)
         numbers = torch.tensor([number for _, (number,) in part.rows])
         return Answered(answers, lambda: float(self.losses(logits, numbers, about).mean()))
 
     def counted(self, examples: list[Example], given: list[Any], code: str, about: About) -> np.ndarray:
         """`HeadTask.counts`."""
         truth = [self.kind(example.label) for example in examples]
-        read = [self.kind(str(each)) for each in given]
+        read = [self.read(each) for each in given]
         values = {"truth": truth, "given": read, "language": code, "settings": about.settings}
         found = self.call("counts", values, lambda rows: np.asarray(rows, dtype=float))
         if found.ndim != 2 or len(found) != len(examples):

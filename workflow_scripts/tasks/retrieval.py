@@ -253,7 +253,9 @@ def search(
         if dev is None:
             back = Sides(test.target, test.source, [(j, i) for i, j in test.gold])
             turned = Near((near[0].test[1], near[0].test[0]), None)
-            report["backwards"] = 100 * score_by(look_up(back, None, turned, settings.score)[0], back.gold, metric)
+            counts = nearest.count(look_up(back, None, turned, settings.score)[0], back.gold)
+            counts[:, 2] = np.minimum(counts[:, 2], 1)  # the translation of several sentences is given one of them
+            report["backwards"] = 100 * nearest.SCORES["accuracy"](counts.sum(axis=0))
         report |= {
             "threshold": threshold,
             "layers": dict(sorted(by_layer.items(), key=lambda item: int(item[0]))),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from pathlib import Path
 
+from workflow_scripts.errors import InputError
 from workflow_scripts.noise.candidates import Lookup, Lookups, load_lookups
 from workflow_scripts.noise.span_noise import SpanNoise
 from workflow_scripts.noise.switching import switch_lines
@@ -19,9 +20,17 @@ from workflow_scripts.text.words import count_words, fold
 def switching(
     examples: list[Example], settings: FinetuneSettings, lexicons: tuple[Path, ...], into: tuple[str, ...], seed: int, unit: str
 ) -> Callable[[int], tuple[list[Example], Counter[str]]] | None:
-    """What switches the words of the examples, in which a `unit` has a label, anew in each epoch, where the settings ask for it."""
+    """What switches the words of the examples, in which a `unit` has a label, anew in each epoch, where the settings ask for it.
+
+    Raises `InputError` where they do, and there is not one lexicon for each language of `into`.
+    """
     if (noise := settings.codeswitch) is None:
         return None
+    if not lexicons or len(lexicons) != len(into):
+        raise InputError(
+            f"settings.codeswitch switches words: give a lexicon for each language to switch into; got {len(lexicons)} lexicon(s) for "
+            f"{len(into)} language(s)"
+        )
     texts, code = [text for example in examples for text in example.texts], settings.language
     counts = Counter(fold(word, code) for word in given_words(texts).strings()) if unit == "word" else count_words(texts, code)
     lookup = load_lookups(lexicons, code, into, counts, noise.frequency_bin)

@@ -79,7 +79,9 @@ def _languages(path: Path, header: dict[str, str], wanted: tuple[str, str]) -> t
     if TRANSLATION in wanted:
         return wanted[1 - wanted.index(TRANSLATION)], TRANSLATION
     declared = header.get("Language", "").strip()
-    way_out = f"say which side is which: `columns: {{{wanted[0]}: {ORIGINAL}, {wanted[1]}: {TRANSLATION}}}`"
+    # most programs are written in English
+    first, other = sorted(wanted, key=lambda code: code != "en")
+    way_out = f"say which side is which: `columns: {{{first}: {ORIGINAL}, {other}: {TRANSLATION}}}` if the originals are in {first!r}"
     if not declared:
         raise InputError(f"{path}: its header does not say the language of the translations (Language: …); {way_out}")
     fits = [bool(matching([declared], code)) for code in wanted]

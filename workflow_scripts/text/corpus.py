@@ -369,7 +369,9 @@ def assign_documents(settings: Corpus) -> dict[str, str]:
         return {}
     running = running_sentences(settings)
     if sum(wanted.values()) > (most := running.total() // 2):
-        fewer = f", or ask for {most} in all at most" if most else ""
+        # documents are taken whole, so that each set may get more than it asks for
+        surely = most - len(wanted) * max(running.values(), default=0)
+        fewer = f", or ask for {surely} in all at most" if surely > 0 else ""
         raise InputError(
             f"{_describe(settings.train)}: held_out asks for {sum(wanted.values())} running sentences of {running.total()}; "
             f"give dev and test files of their own{fewer} ({what_is_held_out(settings)})"

@@ -35,7 +35,7 @@ from workflow_scripts.text.entities import read_entities
 from workflow_scripts.text.files import json_rows, kind_of, read_lines, what_else, whole_characters
 from workflow_scripts.text.label_names import nearest, renamed
 from workflow_scripts.text.parallel import block_of
-from workflow_scripts.text.tag_columns import CONLLU, DOCUMENT_START, Layout, better_columns, feature_of, layout_of, no_words
+from workflow_scripts.text.tag_columns import CONLLU, DOCUMENT_START, Layout, better_columns, cells_of, feature_of, layout_of, no_words
 from workflow_scripts.text.treebanks import Multiword, Row, document_of, read_treebank
 from workflow_scripts.text.words import Words, located
 
@@ -103,7 +103,7 @@ def read_sentences(
             at = f"{path}, line {line}"
             if not word.startswith(prefix):
                 raise InputError(f"{at}: the word {word[:60]!r} does not begin with {prefix!r} like the first one of the file")
-            words.append(_clean_word(word.removeprefix(prefix), at, changed, listed=layout is None))
+            words.append(_clean_word(word.removeprefix(prefix), at, changed, listed=layout is None or bool(prefix)))
             if layout and layout.feature:
                 tag = feature_of(tag, layout.feature)
             if (known_tag := _known_tag(tag, tags, names, changed)) is None and not tag:
@@ -147,7 +147,7 @@ def has_spans(tags: Iterable[str]) -> bool:
 
 
 def _clean_word(word: str, at: str, changed: Counter[str], listed: bool) -> str:
-    """A word without marks of HTML. In a list of words (`listed`) an empty one has its place, as data of the hub has some."""
+    """A word without marks of HTML. An empty one keeps its place in lists and behind a language's prefix (`listed`); hub data has some."""
     if not word and listed:
         changed["empty word kept as a blank"] += 1
     elif not word:
@@ -240,7 +240,7 @@ def _column_rows(path: Path, layout: Layout, known: set[str]) -> Rows:
             rows = []
             document = f"document {next(begun)}" if line.strip() else document
             continue
-        if line.startswith("#") and not rows and _is_comment(line, cells, layout.tag, known):
+        if line.startswith("#") and not rows and _is_comment(line, cells, layout, known):
             if line.startswith("# newdoc"):
                 document = document_of(line, next(begun))
             continue
@@ -254,9 +254,13 @@ def _column_rows(path: Path, layout: Layout, known: set[str]) -> Rows:
         yield document, rows
 
 
-def _is_comment(line: str, cells: list[str], place: int, known: set[str]) -> bool:
-    """Whether a line that begins with ``#`` is a comment and not a word, such as ``#`` or ``#love``, with its tag at `place` (from 1)."""
-    return "\t" not in line and cells[0] == "#" and not (len(cells) >= place and cells[place - 1] in known)
+def _is_comment(line: str, cells: list[str], layout: Layout, known: set[str]) -> bool:
+    """Whether a line that begins with ``#`` is a comment and not a word, such as ``#`` or ``#love``, with its tag.
+
+    Where blanks separate the columns a comment may have a tab, as in MultiCoNER's ``# id 1<tab>domain=en``.
+    """
+    separated = layout.cells is cells_of and "\t" in line
+    return not separated and cells[0] == "#" and not (len(cells) >= layout.tag and cells[layout.tag - 1] in known)
 
 
 def _json_rows(path: Path, columns: dict[str, int | str]) -> Rows:

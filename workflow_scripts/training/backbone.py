@@ -383,7 +383,10 @@ def _network_for(local: str, family: Family, only_reads: str, use: Use) -> "PreT
         network = load_model(local, Training(dropout=0.1), seed=0)
         if family.writes or not lacks_head(network):
             return network
-    return read_weights(AutoModel, local, **family.bare)
+    network = read_weights(AutoModel, local, **family.bare)
+    if getattr(network.config, "cross_attention", False):
+        network.config.cross_attention = False  # of a VECO: what is left has none, and must not be taken for one
+    return network
 
 
 def _trimmed(network: "PreTrainedModel", codec: "Codec", use: Use, folder: Path) -> "Trimmed":
@@ -429,13 +432,16 @@ def take_arm(start: Path | None, output: Path, trained_on: tuple[Path, ...], hel
 
     from workflow_scripts.models.networks import copy_model, lacks_head, load_network, read_weights, save_model
     from workflow_scripts.models.tokenisation import load_codec
+    from workflow_scripts.models.veco import has_cross_attention, load_stack
 
     if start is None:
         raise InputError("backbone of kind arm needs --start, the arm's model")
     codec = load_codec(start)
     # a head that reads the encoder alone has no decoder, and what starts from it must have such a head, too
     lost: dict[str, Any] = {"decoder_layers": 0} if getattr(AutoConfig.from_pretrained(start), "decoder_layers", None) == 0 else {}
-    if codec.form.causal and why_it_only_reads(start):  # a head has taken the place of its output layer
+    if has_cross_attention(start):  # of a phase `veco`: a conversion reads it, and pretraining goes on from it
+        network = load_stack(start, cross=True, dropout=0.1, attention_dropout=Training().attention_dropout)
+    elif codec.form.causal and why_it_only_reads(start):  # a head has taken the place of its output layer
         network = read_weights(AutoModel, start)
     else:
         network = load_network(start, "text", dropout=0.1, attention_dropout=Training().attention_dropout, seed=0, **lost)

@@ -265,14 +265,22 @@ def average_weights(network: "PreTrainedModel", files: list[Path]) -> None:
     """Load the mean of several checkpoints into `network`, one array at a time; names that only one side has stay as they are.
 
     Weights that are shared have one array, so nothing is tied anew: mT5's output layer, which is none of the embeddings, would be lost.
+    Raises `InputError` where a weight that is trained is in no checkpoint under any of its names.
     """
     import torch
     from safetensors import safe_open
 
     with torch.no_grad(), contextlib.ExitStack() as stack:
         opened = [stack.enter_context(safe_open(file, "pt")) for file in files]
-        found = set(opened[0].keys())
-        for name, weight in network.state_dict().items():
+        found, weights = set(opened[0].keys()), network.state_dict()
+        filled = {weights[name].data_ptr() for name in found & weights.keys()}
+        for name, weight in network.named_parameters():
+            if weight.requires_grad and weight.data_ptr() not in filled:
+                raise InputError(
+                    f"{files[0]}: lacks the weight {name}, as checkpoints do that an earlier version wrote of this kind of model; "
+                    "delete the folder with the checkpoints, and train again"
+                )
+        for name, weight in weights.items():
             if name in found:
                 weight.copy_(sum(file.get_tensor(name).double() for file in opened) / len(opened))
 

@@ -322,7 +322,7 @@ def read_text(block: Pretraining, texts: Texts) -> tuple[Text, Text, dict[str, i
     others = keys(path for path in texts.held_out if path not in texts.bitext_dev)
     forbidden = others | keys(texts.bitext_dev)
     codes = [code for code in texts.languages if code in block.text]
-    found = {code: list(own_documents(block, texts.languages, code, forbidden, texts.task_text)) for code in codes}
+    found = {code: list(own_documents(block, code, forbidden, texts.task_text)) for code in codes}
     for code, text in found.items():
         if len(text) < block.lines_per_language:
             source = "the task's own text" if block.text[code] == "task" else block.text[code]
@@ -366,28 +366,27 @@ def merged(text: Text, most: int | None = None) -> Text:
     return Text(lines, text.bitext, {code: [*text.breaks.get(code, []), *ends.get(code, [])] for code in lines})
 
 
-def own_documents(
-    block: Pretraining, languages: tuple[str, ...], code: str, forbidden: set[str], task_text: tuple[Path, ...] = ()
-) -> Iterator[tuple[str, bool]]:
+def own_documents(block: Pretraining, code: str, forbidden: set[str], task_text: tuple[Path, ...] = ()) -> Iterator[tuple[str, bool]]:
     """The pretraining lines of one language: its share, without empty lines and dev or test sentences.
 
-    Each comes with whether a document begins with it, as after a blank line and in another file.
+    Each comes with whether a document begins with it, as after a blank line and in another file. Lines are shared out among the languages
+    that have text, as they stand in their files: a document that is one line stays whole.
     """
-    place = list(languages).index(code)
+    readers = sorted(block.text)
     files = [Path(block.text[code])]
     if block.text[code] == "task":
         files = [path for path in task_text if path.suffix == f".{code}"]
     for path in files:
         begins = True
-        parts = (part.strip() for line in plain_lines(path) for part in line.split(BREAK))
-        for number, line in enumerate(parts):
-            begins |= not line
-            if block.disjoint and number % len(languages) != place:
-                continue
-            # tabs separate the noised half of a row from the original
-            if (line := " ".join(line.split())) and leak_key(line) not in forbidden:
-                yield line, begins
-                begins = False
+        for number, line in enumerate(plain_lines(path)):
+            for part in line.split(BREAK):
+                begins |= not part.strip()
+                if block.disjoint and number % len(readers) != readers.index(code):
+                    continue
+                # tabs separate the noised half of a row from the original
+                if (text := " ".join(part.split())) and leak_key(text) not in forbidden:
+                    yield text, begins
+                    begins = False
 
 
 def measure(model: Path, objective_name: str, material: Material, training: Training) -> dict:

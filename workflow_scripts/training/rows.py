@@ -213,6 +213,10 @@ class MaskedText(Rounds):
         return self._text.lengths()
 
 
+_MASKS = 1 << 35
+"""The first random stream of masks on noised text: the noise has drawn from those below it, with the same seed."""
+
+
 class MaskedRounds(Rounds):
     """Rows of the masked language model on noised text as it stands: epoch r has the words of round r, masked anew."""
 
@@ -226,7 +230,7 @@ class MaskedRounds(Rounds):
 
     def epoch(self, number: int) -> Rows:
         """Rows (what is read, labels) of one epoch; after the last round the first comes again, with other masks."""
-        return self._round(number).epoch(number)
+        return self._round(number).epoch(_MASKS + number)
 
     def lengths(self, number: int) -> np.ndarray:
         """The pieces of each row of an epoch."""
@@ -235,7 +239,7 @@ class MaskedRounds(Rounds):
     def dev(self, code: str) -> "Dev":
         """The rows that the loss is measured on in one language, always with the same masks."""
         text = self._masked({code: self._lines("dev", code)})
-        return Dev(text.epoch(DEV_STREAM + self._languages.index(code)), code, None, text.too_long)
+        return Dev(text.epoch(_MASKS + DEV_STREAM + self._languages.index(code)), code, None, text.too_long)
 
     def _round(self, number: int) -> MaskedText:
         name = f"round{number % self.count}"

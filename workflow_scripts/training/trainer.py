@@ -16,7 +16,7 @@ from typing import Any
 import torch
 from safetensors.torch import save_file
 from torch import distributed
-from transformers import Trainer, TrainingArguments
+from transformers import PreTrainedModel, Trainer, TrainingArguments
 from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
 from workflow_scripts.device import pick_device, pick_precision
@@ -221,8 +221,16 @@ class PhaseTrainer(Trainer):
                 json.dump(asdict(self.state), file, indent=2)
 
     def _save(self, output_dir: str | None = None, state_dict: dict | None = None) -> None:
-        """Of a network with an adapter, a checkpoint has the weights that are trained; the others are those of the start."""
+        """Of a network with an adapter, a checkpoint has the weights that are trained; the others are those of the start.
+
+        Weights have the network's own names. The Trainer would write those of the file that the model came from, such as LayerNorm.gamma of
+        old BERTs, and what reads checkpoints looks for the network's.
+        """
         names = getattr(self.model, "checkpointed", None)
+        if not (names or is_sharded(self.model)) and isinstance(self.model, PreTrainedModel):
+            if self.args.should_save:
+                self.model.save_pretrained(str(output_dir or self.args.output_dir), state_dict=state_dict, save_original_format=False)
+            return
         if not (names or is_sharded(self.model)):
             super()._save(output_dir, state_dict)
             return
@@ -235,8 +243,6 @@ class PhaseTrainer(Trainer):
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
         if is_sharded(self.model):
             load_weights(self.model, Path(resume_from_checkpoint) / WEIGHTS)
-        elif not getattr(self.model, "checkpointed", None):
-            super()._load_from_checkpoint(resume_from_checkpoint, model)
         else:
             average_weights(self.model, [Path(resume_from_checkpoint) / WEIGHTS])
 
