@@ -131,6 +131,7 @@ def preload() -> None:
     for module in pkgutil.walk_packages(workflow_scripts.__path__, "workflow_scripts."):
         if not module.name.endswith(".__main__"):
             importlib.import_module(module.name)
+    from workflow_scripts.report.rendering import bare_templates
     from workflow_scripts.run import config
     from workflow_scripts.text import identification
     from workflow_scripts.text.words import words_of
@@ -139,6 +140,9 @@ def preload() -> None:
     cpu_target.typing_context.refresh()  # and the other half with the first one that runs in parallel, which starts threads
     cpu_target.target_context.refresh()
     config._adapter()
+    made = bare_templates()
+    for name in made.list_templates():
+        made.get_template(name)  # which compiles it
     identification._identifier("de", "en")
     # hundreds of patterns of names of weights, with the first model that is opened
     if conversion := importlib.util.find_spec("transformers.conversion_mapping"):

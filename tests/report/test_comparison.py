@@ -8,9 +8,9 @@ import pytest
 from invented import ARMS, BLEU, configuration, done_again, plain, put, report, results, study_of
 
 from workflow_scripts.evidence.comet import Comet
-from workflow_scripts.report.__main__ import templates
 from workflow_scripts.report.comparison import all_alike, averages, differences, measures
 from workflow_scripts.report.headline import headline
+from workflow_scripts.report.rendering import templates
 from workflow_scripts.stage import read_json
 
 

@@ -12,7 +12,7 @@ from invented import configuration, results, study_of
 from test_page import CONTRASTS, STICKING_OUT
 
 from workflow_scripts.report import explorer
-from workflow_scripts.report.__main__ import templates
+from workflow_scripts.report.rendering import templates
 
 SOURCES = [
     "Öffnen Sie die Datei.",

@@ -14,7 +14,7 @@ from workflow_scripts.evidence.analysis import Subject
 from workflow_scripts.evidence.cka import Cka
 from workflow_scripts.evidence.separability import Separability
 from workflow_scripts.report import drawing, model_analyses
-from workflow_scripts.report.__main__ import templates
+from workflow_scripts.report.rendering import templates
 from workflow_scripts.stage import InputError, read_json
 
 MODELS = ["bible", "help-de-en/csr/seed1/pretext", "help-de-en/csr/seed1/finetune"]

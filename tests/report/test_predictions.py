@@ -8,7 +8,7 @@ import test_search_results
 from test_page import CONTRASTS, STICKING_OUT
 
 from workflow_scripts.report import explorer, predictions
-from workflow_scripts.report.__main__ import templates
+from workflow_scripts.report.rendering import templates
 from workflow_scripts.report.study import configured
 from workflow_scripts.run.config import load
 from workflow_scripts.tasks.plan import Plans

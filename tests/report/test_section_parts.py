@@ -5,8 +5,8 @@ from pathlib import Path
 import yaml
 
 from workflow_scripts import registry
-from workflow_scripts.report.__main__ import templates
 from workflow_scripts.report.model_analyses import VIEWS
+from workflow_scripts.report.rendering import templates
 from workflow_scripts.report.section_parts import READERS
 from workflow_scripts.run.config import load
 

@@ -10,41 +10,33 @@ models and of analyses.
 """
 
 import contextlib
-import functools
-import hashlib
-import json
 import shlex
 import sys
 import traceback
 from collections.abc import Iterator
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import jinja2
 from markupsafe import Markup
 
-from workflow_scripts.config.configuration import Config
-from workflow_scripts.report import drawing, labels, model_analyses, transfer_tables
-from workflow_scripts.report.about import about, command, meanings, time_of_more_seeds
-from workflow_scripts.report.experimental_setup import too_long
+from workflow_scripts.report import labels, model_analyses, transfer_tables
+from workflow_scripts.report.about import about, command, time_of_more_seeds
 from workflow_scripts.report.explorer import write_explorer
-from workflow_scripts.report.headline import bridges
 from workflow_scripts.report.measures import score_names
 from workflow_scripts.report.origins import acquired, cost, provenances
 from workflow_scripts.report.overview import overview
 from workflow_scripts.report.predictors import predictors
 from workflow_scripts.report.published import published, updates_needed
+from workflow_scripts.report.rendering import templates
 from workflow_scripts.report.score_table import COMPARISONS_HEADER, SCORES_HEADER, comparison_rows, score_rows, write_table
 from workflow_scripts.report.section_parts import parts_of
-from workflow_scripts.report.study import SoFar, Study, configured, digits
+from workflow_scripts.report.study import SoFar, Study, configured
 from workflow_scripts.report.zero_shot import directions, zero_shot
 from workflow_scripts.run.config import read
 from workflow_scripts.run.more_seeds import with_more_seeds
-from workflow_scripts.run.outcomes import signed
 from workflow_scripts.stage import InputError, atomic, run
 from workflow_scripts.tasks.plan import Plans
-from workflow_scripts.text.languages import language
 
 ON_INDEX: dict[str, Any] = {"overview": {}, "zero_shot": [], "directions": [], "accuracies": [], "transfer": {}, "analyses": []}
 """What the pages of single experiments lack, because the index has it."""
@@ -169,33 +161,6 @@ def explored(study: Study, made: jinja2.Environment, folder: Path | None, up: st
     folder.mkdir(parents=True, exist_ok=True)
     names = write_explorer(study, made, folder)
     return {name.removeprefix(f"{study.name}.").removesuffix(".html"): f"{up}{folder.name}/{name}" for name in names}
-
-
-def templates(settings: Config) -> jinja2.Environment:
-    """The environment of the templates beside this module, with the functions and values that they use."""
-    made = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent / "templates"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    for draw in (drawing.line_chart, drawing.dot_chart, drawing.forest, drawing.histogram, drawing.scatter, drawing.heat_map):
-        made.globals[draw.__name__] = functools.partial(lambda draw, *data, **size: Markup(draw(*data, **size)), draw)
-    config = json.dumps(asdict(settings), indent=1, ensure_ascii=False)
-    made.globals |= {
-        "language": language,
-        # kind of a phase's data → what the page says that the phase trains on
-        "trains_on": {"task": "TASK, PAIR"} | {name: entry.label for name, entry in bridges().items()},
-        "digits": digits,
-        "too_long": too_long,
-        "colour_of": drawing.colour_of,
-        "config": config,
-        "meanings": meanings(),
-        "config_hash": hashlib.sha256(config.encode()).hexdigest()[:16],
-    }
-    made.filters["signed"] = signed
-    return made
 
 
 def section(study: Study) -> dict[str, Any]:
