@@ -20,8 +20,8 @@ def peak_gb(on_gpu: bool = False) -> float:
     """The most memory that this process has had so far, of the machine or of its GPU, in GB."""
     if on_gpu:
         torch.cuda.synchronize()
-        return torch.cuda.max_memory_allocated() / 2**30
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+        return torch.cuda.max_memory_allocated() / 1e9
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
 
 
 def clock() -> Any:

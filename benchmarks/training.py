@@ -137,7 +137,7 @@ def peer(model: str, text: str, source: str, target: str, updates: int, tokens: 
             adam_beta2=0.98,
             adam_epsilon=1e-6,
             max_grad_norm=0.0,
-            bf16=pick_precision("auto", network.device) == "bfloat16",
+            bf16=pick_precision("auto", pick_device("auto")) == "bfloat16",
             use_cpu=not torch.cuda.is_available(),
             save_strategy="no",
             report_to="none",

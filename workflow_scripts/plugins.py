@@ -14,11 +14,12 @@ import json
 import os
 import sys
 import traceback
+import types
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, get_type_hints
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from workflow_scripts import lazily, registry
 from workflow_scripts.errors import InputError, first_line
@@ -100,7 +101,7 @@ def load_from_environment() -> None:
 
 
 def _load_one(key: str, name: str) -> Plugin:
-    there, came_before = {heavy for heavy in HEAVY if lazily.is_loaded(heavy)}, key in sys.modules
+    there, before = {heavy for heavy in HEAVY if lazily.is_loaded(heavy)}, {*sys.modules}
     registry.LOADING.append(key)
     try:
         module = _imported(key)
@@ -119,6 +120,7 @@ def _load_one(key: str, name: str) -> Plugin:
     finally:
         registry.LOADING.pop()
     # what a module of a package imports registers with it, whichever is loaded first
+    came_before = module.__name__ in before
     if not (own := _own(key)) and not (came_before and any({*files} & {*other.files} for other in _PLUGINS.values())):
         raise InputError(f"plugin {name}: registers nothing; decorate a function of it, for example with crossgap.noise")
     heavy = tuple(library for library in HEAVY if library not in there and (lazily.is_loaded(library) or _asks_for(module, library)))
@@ -130,12 +132,12 @@ def _own(key: str) -> tuple[tuple[str, str], ...]:
 
 
 def _check_types(kind: str, entry: registry.Entry) -> None:
-    """Raise `InputError` where the types of an entry's settings cannot be read."""
+    """Raise `InputError` where the types of an entry's settings cannot be read, or are not those of values in a configuration."""
     settings = own_block(entry)
     if settings is None:
         return
     try:
-        get_type_hints(settings)
+        hints = get_type_hints(settings, include_extras=True)
     except Exception as error:  # whatever stands in an annotation
         unknown = getattr(error, "name", None)
         setting = next((f".{each.name}" for each in fields(settings) if unknown and unknown in str(each.type)), "")
@@ -143,6 +145,28 @@ def _check_types(kind: str, entry: registry.Entry) -> None:
             f"{kind} {entry.name!r}: the type of {settings.__name__}{setting} cannot be read, {type(error).__name__}: {first_line(error)}; "
             "import what it names, also where no type checker runs"
         ) from None
+    for name, hint in hints.items():
+        if not is_plain(hint):
+            raise InputError(
+                f"{kind} {entry.name!r}: {settings.__name__}.{name} is a {getattr(hint, '__name__', hint)}, whose values cannot stand in a "
+                "configuration; take numbers, texts (also for paths), lists of them, mappings from texts, or dataclasses"
+            )
+
+
+def is_plain(hint: Any) -> bool:
+    """Whether the values of a type can stand in JSON as they are: an Enum, a set or a Path would reach its plugin as a text or a list."""
+    origin, parts = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return is_plain(parts[0])
+    if origin is Literal:
+        return all(isinstance(part, str | int | float | None) for part in parts)
+    if origin is dict:
+        return parts[0] is str and is_plain(parts[1])
+    if origin in (Union, types.UnionType, list, tuple):
+        return all(part is ... or is_plain(part) for part in parts)
+    if is_dataclass(hint):
+        return all(map(is_plain, get_type_hints(hint, include_extras=True).values()))
+    return hint in (Any, str, int, float, bool, type(None), list, dict, tuple)
 
 
 def own_block(entry: registry.Entry) -> Any:
@@ -209,7 +233,9 @@ def _called(path: str) -> str:
 
 def _files(module: ModuleType, key: str) -> tuple[Path, ...]:
     """What a plugin is made of: its file, or those of the whole package that its module is in, of which it may import and read anything."""
-    source = Path(module.__file__ or "")
+    if not module.__file__:
+        raise InputError(f"is a folder without __init__.py, of which nothing is loaded; name a module of it, as {key}.bridges")
+    source = Path(module.__file__)
     within = "" if _is_file(key) else module.__package__ or ""
     if not within and source.name != "__init__.py":
         return (source,)

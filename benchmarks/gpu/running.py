@@ -134,7 +134,8 @@ def tried(measure: Callable[[], dict[str, Any]], device: torch.device, limit: fl
     except Exception as error:  # whatever it is that this machine lacks
         return {"failed": f"{type(error).__name__}: {str(error)[:300]}"}
     peak = {"peak_gb": round(torch.cuda.max_memory_allocated() / 1e9, 2)} if device.type == "cuda" else {}
-    return {**found, "took_s": round(time.perf_counter() - began, 1), **peak}
+    # what ran in a process of its own has measured its own memory
+    return {"took_s": round(time.perf_counter() - began, 1), **peak, **found}
 
 
 @contextmanager

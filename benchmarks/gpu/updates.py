@@ -4,6 +4,7 @@ Apart from the two whole loops at the end, this needs torch, transformers and Nu
 """
 
 import json
+import re
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -272,7 +273,7 @@ def speeds(size: Size | None, updates: list[list[Row]], seconds: float, device: 
 
 def peak_of(name: str) -> float | None:
     """The peak of a GPU by its name, in teraFLOPs a second."""
-    return next((peak for part, peak in sorted(PEAKS.items(), key=lambda row: -len(row[0])) if part in name), None)
+    return next((peak for part, peak in sorted(PEAKS.items(), key=lambda row: -len(row[0])) if re.search(rf"\b{part}\b", name)), None)
 
 
 def in_any_order(rows: list[Row], tokens: int) -> list[list[Row]]:

@@ -13,7 +13,7 @@ from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks.classification import CLASSIFICATION, Classification
 from workflow_scripts.tasks.head import finetune, predict
-from workflow_scripts.tasks.verbaliser import Asked, Verbaliser, asked_in, scored, ties, words_of
+from workflow_scripts.tasks.verbaliser import Asked, Verbaliser, asked_in, check_answers, scored, ties, words_of
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.training.job import TrainingJob
@@ -135,14 +135,21 @@ def test_ties_are_counted():
     ("words", "said"),
     [
         ({"Draw": "x"}, "there is no label 'Draw'"),
-        ({"Calc": "Writ"}, "'Writ' of the label 'Calc' begins the words of 'Writer'"),
-        ({"Calc": "Writer"}, "'Writer' of the label 'Writer' begins the words of 'Calc'"),
+        ({"Calc": "Writer"}, "'Writer' are the words of 'Writer' and of 'Calc'"),
         ({"Calc": " "}, "label 'Calc' has no words"),
     ],
 )
 def test_words_that_cannot_tell_labels_apart_are_refused(words, said):
     with pytest.raises(InputError, match=said):
         words_of(LABELS, Verbaliser(words=words))
+
+
+def test_a_label_that_begins_another_is_refused_where_it_is_always_likelier():
+    for normalised in ("bytes", "pieces", "prior"):
+        check_answers(["no", "nothing"], [[1], [1, 2]], normalised)
+    check_answers(["no", "nothing"], [[1, 3], [1, 2]], "none")
+    with pytest.raises(InputError, match="the pieces of the label 'no' begin those of 'nothing', which could never be likelier"):
+        check_answers(["no", "nothing"], [[1], [1, 2]], "none")
 
 
 @pytest.mark.parametrize(("template", "said"), [("Label:", "has no {text}"), ("{source}", "there is no {source}"), ("{", "cannot be read")])

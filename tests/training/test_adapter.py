@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 import torch
+from peft import LoraConfig, get_peft_model
 from phases import TINY, assert_same, finetune, phase_files
 from safetensors import safe_open
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from test_checkpoints import stopped_after
 from tiny_decoders import small_decoder
 from tiny_models import small_model, small_t5
-from transformers import AutoModelForSeq2SeqLM
+from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM, AutoTokenizer
 
 from workflow_scripts import plugins
 from workflow_scripts.models.folders import check_folder, licence_of
@@ -277,6 +278,40 @@ def test_an_adapter_of_a_model_in_16_bits_is_merged_in_float32(tmp_path):
     changed = [name for name, weight in load_file(start / "model.safetensors").items() if not merged_weights[name].equal(weight.float())]
     assert changed and all(torch.allclose(merged_weights[name], trained_here[name], rtol=0, atol=1e-7) for name in changed)
     assert {weight.dtype for weight in merged_weights.values()} == {torch.float32}
+
+
+@pytest.mark.parametrize("table", ["embed_tokens", "lm_head"])
+def test_an_adapter_of_one_of_two_tied_matrices_leaves_the_other_as_it_was(tmp_path, table):
+    start = small_decoder(tmp_path, "qwen3")
+    network = AutoModelForCausalLM.from_pretrained(start)
+    wrapped = get_peft_model(network, LoraConfig(target_modules=["q_proj", table], init_lora_weights=False, task_type="CAUSAL_LM")).eval()
+    wrapped.save_pretrained(tmp_path / "adapter", save_embedding_layers=False)
+    rows = torch.tensor([[5, 6, 7, 8]])
+    with torch.no_grad():
+        expected = wrapped(rows).logits
+        main(tmp_path / "adapter", tmp_path / "merged", base=str(start))
+        found = AutoModelForCausalLM.from_pretrained(tmp_path / "merged").eval()(rows).logits
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+
+
+def test_an_adapter_with_a_tokenizer_of_its_own_keeps_it_and_other_weights_are_refused(tmp_path):
+    start = small_decoder(tmp_path, "qwen3")
+    network = load_network(start, "text", dropout=0.0, attention_dropout=0.0, seed=1)
+    save_adapter(adapt(network, LORA, 1), start, tmp_path / "adapter", {"base": {}, "languages": ["de", "en"]})
+    tokenizer = AutoTokenizer.from_pretrained(start)
+    tokenizer.chat_template = "{{ messages }}"
+    tokenizer.save_pretrained(tmp_path / "adapter")
+    main(tmp_path / "adapter", tmp_path / "merged", base=str(start))
+    assert AutoTokenizer.from_pretrained(tmp_path / "merged").chat_template == "{{ messages }}"
+    weights = load_file(tmp_path / "adapter/adapter_model.safetensors")
+    for part, said in (
+        ("other", "does not fit the model .*weights are in one of the two alone"),
+        ("language_model", "of a model that also sees"),
+    ):
+        renamed = {name.replace("model.layers", f"model.{part}.layers"): weight for name, weight in weights.items()}
+        save_file(renamed, tmp_path / "adapter/adapter_model.safetensors", {"format": "pt"})
+        with pytest.raises(InputError, match=said):
+            main(tmp_path / "adapter", tmp_path / part, base=str(start))
 
 
 def test_an_adapter_that_changes_no_weights_cannot_be_merged(tmp_path):

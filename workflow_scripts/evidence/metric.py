@@ -63,7 +63,7 @@ def metric(
 
     def registered(function: Callable) -> Callable:
         asked = plugins.asked(f"metric {name!r}", "a metric", function, PARAMETERS)
-        version = hashlib.sha256(Path(inspect.getsourcefile(function) or __file__).read_bytes()).hexdigest()[:12]
+        version = hashlib.sha256(file_of(function).read_bytes()).hexdigest()[:12]
         about = {"higher_is_better": higher_is_better, "decimals": decimals, "cased": cased, "source": source}
 
         def make(code: str, settings: Any, lowercase: bool) -> Metric:
@@ -73,6 +73,12 @@ def metric(
         return function
 
     return registered
+
+
+def file_of(function: Callable) -> Path:
+    """The file that a function stands in, below what decorators and `functools.partial` have put around it."""
+    inner = inspect.unwrap(getattr(function, "func", function))
+    return Path(inspect.getsourcefile(inner if inspect.isroutine(inner) else type(inner)) or __file__)
 
 
 class SummedMetric(Metric):

@@ -38,8 +38,9 @@ def first_sentence(text: str) -> str:
 
 
 def first_of_document(text: str) -> str:
-    """The first sentence of a document."""
-    return text.partition(f" {BREAK} ")[0]
+    """The first sentence of a document, whose sentences may stand apart or run on."""
+    first, mark, _ = text.partition(f" {BREAK} ")
+    return first if mark else first_sentence(first)
 
 
 if __name__ == "__main__":

@@ -89,7 +89,8 @@ class Used:
 def pieces_used(codec: Codec, text: Iterable[str], prompts: Iterable[str] = ()) -> Used:
     """The pieces of `text`, in all the forms in which noise and templates use it, and of `prompts`."""
     used, unknown, content = Used(), codec.tokenizer.unk_token_id, content_of(codec.tokenizer)
-    alone = {codec.tokenizer.convert_tokens_to_ids(piece) for piece in byte_pieces(content) - ALWAYS}
+    # a blank or a line break by itself is spelt by no bytes, though byte-level vocabularies write it with such signs
+    alone = {codec.tokenizer.convert_tokens_to_ids(piece) for piece in byte_pieces(content) - ALWAYS - {"Ġ", "Ċ", "ĉ", "č"}}
     for lines in chunks(text):
         forms = [lines, [line.lower() for line in lines]]  # as the words of a lexicon are
         if content["model"]["type"] == "BPE":  # in other vocabularies a blank at the beginning changes nothing

@@ -12,7 +12,7 @@ A noise that asks for `candidates` or `hits` needs a lexicon, any other makes no
 """
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -163,7 +163,7 @@ def _as_text(name: str, returned: Any, line: str, places: list[tuple[int, int]],
     """The new line, of the words or the text that a noise has returned."""
     if isinstance(returned, str):
         return " ".join(returned.split())
-    returned = list(returned) if isinstance(returned, Iterable) and not isinstance(returned, bytes | Mapping) else [returned]
+    returned = list(returned) if isinstance(returned, Iterable) and not isinstance(returned, bytes | Mapping | Set) else [returned]
     if wrong := [part for part in returned if not isinstance(part, str)]:
         raise InputError(f"noise {name!r} returned {wrong[0]!r} for {line!r}; it returns words, or one text")
     if len(returned) != len(places):

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
-from pydantic import PydanticUserError, TypeAdapter, ValidationError
+from pydantic import TypeAdapter, ValidationError
 
 from workflow_scripts import plugins, registry
 from workflow_scripts.config.configuration import Config
@@ -45,7 +45,6 @@ def load(raw: dict[str, Any], files: Sequence[Path | str] = (), ours: Any = ()) 
     try:
         named = plugins_of(raw, files, ours)
         plugins.load(named)
-        _check_types()
         return _load({**raw, "plugins": named} if named else raw)
     except InputError as error:
         raise InputError("\n".join((located(str(error), files, ours), *stands_alone(files)))) from None
@@ -142,22 +141,6 @@ def _find_data(config: Config) -> None:
             if source.data:
                 source.file = data_file(config, source.data)
                 source.columns = columns_of(config.data[source.data]) or source.columns
-
-
-def _check_types() -> None:
-    """Raise `InputError` where settings of a plugin's entry have a type whose values cannot be checked."""
-    for kind, entry in registry.registered():
-        if not entry.plugin or (settings := plugins.own_block(entry)) is None:
-            continue
-        for name, hint in get_type_hints(settings, include_extras=True).items():
-            try:
-                TypeAdapter(hint)
-            except (PydanticUserError, TypeError):
-                called = getattr(hint, "__name__", hint)
-                raise InputError(
-                    f"plugin {entry.plugin}: {kind} {entry.name!r}: {settings.__name__}.{name} is a {called}, whose values cannot stand "
-                    "in a configuration; take numbers, texts, lists or mappings of them, or dataclasses"
-                ) from None
 
 
 def _read_values(config: Config) -> None:

@@ -42,6 +42,7 @@ def problems(config: Config) -> Iterator[str]:
         *_name_problems(config),
         *_text_problems(plans),
         *_lexicon_problems(plans),
+        *_engine_problems(plans),
         *arm_checks.problems(plans),
         *_file_problems(plans),
         *(problem for backbone in plans.backbones.values() for problem in backbone_checks.problems(backbone)),
@@ -74,6 +75,14 @@ def _chosen_problems(where: str, names: list[str], defined: Iterable[str], *, ne
         yield f"{where}: {names} names something twice"
     for name in names:
         yield from undefined(where, name, defined)
+
+
+def _engine_problems(plans: Plans) -> Iterator[str]:
+    """An engine must have the settings that it is given, of the right types: it is called when all has been trained."""
+    for plan in plans.of_run:
+        if decoding := getattr(plan.settings, "decoding", None):
+            engine = registry.entry("engine", decoding.engine)
+            yield from arm_checks.own_problems(f"{plan.where}.decoding.engine_settings", engine, decoding.engine_settings)
 
 
 def _seed_problems(config: Config) -> Iterator[str]:

@@ -126,6 +126,16 @@ _GPUS = {
 }
 
 
+_OLD = ("p100", "v100", "t4")
+"""GPUs that do not compute in bfloat16, so that `precision: auto` is float32 on them."""
+
+
+def is_without_bfloat16(model: str) -> bool:
+    """Whether a GPU of this name does not compute in bfloat16; False where the name does not tell."""
+    plain = re.sub(r"[^a-z0-9]", "", model.lower())
+    return any(re.search(rf"{name}(?!\d)", plain) for name in _OLD)
+
+
 def gpu_gigabytes(model: str) -> float | None:
     """The memory of a GPU by the name that a cluster gives it, of several sizes the smallest; None where the name does not tell."""
     plain = re.sub(r"[^a-z0-9]", "", model.lower())

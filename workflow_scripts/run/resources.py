@@ -10,7 +10,15 @@ from typing import Any, NamedTuple
 from workflow_scripts.device import multiplies_in_bfloat16
 from workflow_scripts.run.adapter_findings import trained_weights
 from workflow_scripts.run.arms import trained_arms
-from workflow_scripts.run.estimates import gpu_gigabytes, host_memory, moments_disk, training_disk, training_memory, vectors_disk
+from workflow_scripts.run.estimates import (
+    gpu_gigabytes,
+    host_memory,
+    is_without_bfloat16,
+    moments_disk,
+    training_disk,
+    training_memory,
+    vectors_disk,
+)
 from workflow_scripts.run.findings import Finding, Requested, gigabytes, on_slurm, translated, used_corpora, used_lexicons
 from workflow_scripts.run.model_findings import shape_of
 from workflow_scripts.run.partitions import Nodes, check_job, gpu_here, gpus_of, machine_memory, read_accounts, read_partitions
@@ -46,6 +54,8 @@ class Memory(NamedTuple):
     size: float | None
     gpus: int
     """0 on a CPU."""
+    without_bfloat16: bool = False
+    """Whether these are GPUs on which `precision: auto` is float32."""
 
 
 _HERE = "the GPU here has"
@@ -92,6 +102,8 @@ def _needs(plans: Plans, jobs: Requested) -> dict[str, list[Need]]:
         if shape := shape_of(phase.backbone):
             job = jobs.get(phase.rule, {})
             given, trained = given_memory({**job, **_only_model(job, partitions)}, phase.device), _trained(phase)
+            if given.without_bfloat16 and phase.precision == "auto":
+                phase = phase._replace(precision="float32")
             # all rules that train share an update among their GPUs
             at_once = least = training_memory(shape, phase, given.gpus, trained)
             if given.gpus and phase.micro_batch_tokens == "auto":
@@ -161,7 +173,7 @@ def given_memory(job: dict[str, Any], device: str) -> Memory:
     gpus, model = gpus_of(job)
     if device != "cpu" and gpus:
         if size := gpu_gigabytes(model):
-            return Memory(f"a GPU {model} has", size * 1e9, gpus)
+            return Memory(f"a GPU {model} has", size * 1e9, gpus, is_without_bfloat16(model))
         return Memory(f"see that a GPU {model or 'of the partition'} has as much, or name a gpu_model in the profile", None, gpus)
     if device != "cpu" and "slurm_partition" not in job and (here := gpu_here()):
         return Memory(_HERE, here, 1)

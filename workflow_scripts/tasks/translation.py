@@ -117,12 +117,18 @@ def zero_shot_tests(plan: TranslationPlan) -> list[str]:
 def zero_shot_references(plans: Plans, corpus: str, code: str) -> list[str]:
     """Test text in the language `code` that models trained on this corpus are measured by elsewhere: no training text may have it.
 
-    Of zero-shot tests these are the references. Of what is learnt together they are both sides, where the corpus has both languages.
+    Of zero-shot tests these are the references, and the sources where the models have learnt to translate from that language. Of what is
+    learnt together they are both sides, where the corpus has both languages.
 
     Of what is learnt together, dev references stay in the other corpora: the ready-made encoder of `config/small-sga.yaml` has read them.
     """
     users = [each for each in translations_of_run(plans) if corpus in each.corpora_learnt]
-    tested = [other for each in users if each.settings.target == code for other in zero_shot_experiments(each)]
+    tested = [
+        other
+        for each in users
+        for other in zero_shot_experiments(each)
+        if code == each.settings.target or (code == other.settings.source and code in learnt_sources(each))
+    ]
     # a model that learns from several corpora is tested on one of them
     tested += [each for each in users if each.settings.together_with and code in (each.settings.source, each.settings.target)]
     parts = {(each.corpus, f"test/{testset}") for each in tested for testset in each.text.test}

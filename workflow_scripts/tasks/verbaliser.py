@@ -69,22 +69,27 @@ def check_template(template: str) -> None:
 
 
 def words_of(labels: Sequence[str], verbaliser: Verbaliser) -> list[str]:
-    """The words of each label. Raises `InputError` for words of a label that there is not, and for words that begin those of another.
-
-    Such a label would always be at least as likely as the other.
-    """
+    """The words of each label. Raises `InputError` for words of a label that there is not, and for two labels with the same words."""
     if unknown := [label for label in verbaliser.words if label not in labels]:
         raise InputError(f"verbaliser.words: there is no label {unknown[0]!r}; the labels are {', '.join(labels)}")
     words = [verbaliser.words.get(label, label) for label in labels]
     for label, own in zip(labels, words, strict=True):
         if not own.strip():
             raise InputError(f"verbaliser.words: label {label!r} has no words")
-        if longer := [other for other, theirs in zip(labels, words, strict=True) if other != label and theirs.startswith(own)]:
-            raise InputError(
-                f"verbaliser.words: {own!r} of the label {label!r} begins the words of {longer[0]!r}, which could never be likelier; give "
-                "one of them other words"
-            )
+        if same := [other for other, theirs in zip(labels, words, strict=True) if other != label and theirs == own]:
+            raise InputError(f"verbaliser.words: {own!r} are the words of {label!r} and of {same[0]!r}; give one of them other words")
     return words
+
+
+def check_answers(labels: Sequence[str], answers: Sequence[Sequence[int]], normalised: str) -> None:
+    """Raise `InputError` for a label whose pieces begin those of another, which could never be likelier by the `none` of all pieces."""
+    for label, own in zip(labels, answers, strict=True):
+        for other, theirs in zip(labels, answers, strict=True) if normalised == "none" else ():
+            if other != label and [*theirs[: len(own)]] == [*own]:
+                raise InputError(
+                    f"verbaliser.words: the pieces of the label {label!r} begin those of {other!r}, which could never be likelier; "
+                    "give one of them other words, or set normalised: prior"
+                )
 
 
 def texts(verbaliser: Verbaliser, labels: Sequence[str]) -> list[str]:
@@ -198,6 +203,7 @@ def scored(network: Any, codec: Codec, asked: Asked, examples: Sequence[Example]
     codec.templates = Templates(task="{source}", chat=asked.verbaliser.chat, examples=asked.shots)
     frame = codec.frame((code, code))
     answers = codec.pieces(codec.behind_blank(words, answers=True))
+    check_answers(asked.labels, answers, asked.verbaliser.normalised)
     lines = [prompt_of(shortened(codec, example, asked.max_length), code, asked.verbaliser) for example in examples]
     without = prompt_of(Example("", "", " " if examples and examples[0].pair else ""), code, asked.verbaliser)
     prior = asked.verbaliser.normalised == "prior"

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, get_type_hints
 
-from workflow_scripts import registry
-from workflow_scripts.stage import InputError, own_settings
 from workflow_scripts.tasks.experiment import grid_value_problems
 from workflow_scripts.tasks.plan import Plan
 from workflow_scripts.training.settings import DEV_SCORES, Training
@@ -16,12 +14,8 @@ TRAINING_TYPES = get_type_hints(Training, include_extras=True)
 
 
 def decoding_problems(plan: Plan) -> Iterator[str]:
-    """Limits of an output's length must leave some length between them, and the engine must have the settings that it is given."""
+    """Limits of an output's length must leave some length between them. The settings of engines are checked in `consistency`."""
     where, decoding = plan.where, plan.settings.decoding
-    try:
-        own_settings(registry.entry("engine", decoding.engine), decoding.engine_settings)
-    except InputError as error:
-        yield f"{where}.decoding.engine_settings: {error}"
     if decoding.min_length > decoding.max_length:
         yield f"{where}.decoding: min_length {decoding.min_length} is more than max_length {decoding.max_length}"
 

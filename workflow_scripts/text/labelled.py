@@ -328,9 +328,14 @@ def keys(examples: Iterable[Example], unit: str) -> set[tuple[str, ...]]:
 
 
 def key_of(example: Example, unit: str) -> tuple[str, ...]:
-    """What must not be in two parts: an example, with `unit: query` a query, whatever its documents, with `unit: question` a passage."""
+    """What must not be in two parts: an example, with `unit: query` a query, whatever its documents, with `unit: question` a passage.
+
+    Marks around an answer have blanks beside them, which some scripts do not have: texts with targets are compared without any.
+    """
     if unit == "question":
         return _query_key(example.pair)
+    if unit == "target":
+        return tuple("".join(key.split()) for key in _keys(example.texts))
     return _query_key(example.text) if unit == "query" else tuple(_keys(example.texts))
 
 

@@ -124,21 +124,20 @@ def _read_rows(path: Path, source: LabelledSource, removed: Counter[str]) -> Ite
     table = _json_rows(path, wanted) if kind_of(path) == ".jsonl" else table_rows(path, wanted, source.header, quoted=source.quoted)
     if not source.target_where:
         for place, number, cells in asked_for(table, source.where, removed):
-            text, target = _joined(cells["text"]), _joined(cells["target"])
-            if (isinstance(cells["text"], list) and not text) or (isinstance(cells["target"], list) and not target):
+            if (both := _both(cells["text"], cells["target"])) is None:
                 removed["no pages"] += 1
             else:
-                yield Targeted(text, target, cells.get("document", block_of(place)), number)
+                yield Targeted(*both, cells.get("document", block_of(place)), number)
         return
     read = [(number, cells, cells.get("document", "")) for number, cells in table]
-    targets: dict[str, tuple[int, str]] = {}
+    targets: dict[str, tuple[int, Any]] = {}
     for number, cells, document in read:
         if is_asked_for(cells, source.target_where):
             if document in targets:
                 raise InputError(
                     f"{path}, line {number}: document {document!r} has a target in line {targets[document][0]} already; see `target_where`"
                 )
-            targets[document] = number, _joined(cells["target"])
+            targets[document] = number, cells["target"]
     for number, cells, document in read:
         has_target = is_asked_for(cells, source.target_where)
         # without `where` all other lines are texts
@@ -146,9 +145,18 @@ def _read_rows(path: Path, source: LabelledSource, removed: Counter[str]) -> Ite
             if not has_target:
                 removed[NOT_ASKED_FOR] += 1
         elif document in targets:
-            yield Targeted(_joined(cells["text"]), targets[document][1], document, number)
+            if (both := _both(cells["text"], targets[document][1])) is None:
+                removed["no pages"] += 1
+            else:
+                yield Targeted(*both, document, number)
         else:
             removed["no target with this document"] += 1
+
+
+def _both(text: Any, target: Any) -> tuple[str, str] | None:
+    """Two cells as lines; None where one of them is a list in which nothing is, as of a book with one page."""
+    lines = _joined(text), _joined(target)
+    return None if any(isinstance(cell, list) and not line for cell, line in zip((text, target), lines, strict=True)) else lines
 
 
 def _joined(cell: Any) -> str:

@@ -180,6 +180,8 @@ def _wrapped(entry: Adapter, network: Any, config: Any, head: str, parts: list[s
         raise InputError(f"adapter {entry.name!r} does not fit {type(network).__name__}: {error}") from None
     if isinstance(network.get_output_embeddings(), BaseTunerLayer):
         raise InputError(f"adapter {entry.name!r} changes the output layer, whose matrix the loss reads as it is; leave this layer out")
+    if isinstance(network.get_input_embeddings(), BaseTunerLayer) and network.get_output_embeddings() is not None:
+        raise InputError(f"adapter {entry.name!r} changes the embeddings, whose matrix may be the output layer's, too; leave them out")
     return wrapped
 
 
@@ -274,6 +276,8 @@ def _is_plain_lora(config: Any) -> bool:
     from peft import LoraConfig
 
     if not isinstance(config, LoraConfig) or config.bias != "none":
+        return False
+    if config.init_lora_weights not in (True, False, "gaussian", "orthogonal"):  # others, as PiSSA, change the weights that they start from
         return False
     return not (config.use_dora or config.use_rslora or config.modules_to_save or config.target_parameters)
 
@@ -433,12 +437,12 @@ def main(adapter: Path, output: Path, *, base: str = "") -> None:
     such adapter or model, where the two do not fit or cannot be merged, and where `output` has files.
     """
     import torch
-    from peft import PeftModel
+    from peft import PeftConfig, PeftModel
 
     from workflow_scripts.models.folders import check_free, check_tokenizer, check_weights, located
     from workflow_scripts.models.networks import class_of, read_weights, save_model
     from workflow_scripts.models.recognition import family_of, network_config
-    from workflow_scripts.models.tokenisation import load_codec, load_tokenizer
+    from workflow_scripts.models.tokenisation import ids_needed, load_codec, load_tokenizer
 
     check_free(output)
     if not (adapter / "adapter_config.json").is_file():
@@ -468,14 +472,39 @@ def main(adapter: Path, output: Path, *, base: str = "") -> None:
     config.dtype = torch.float32
     network = read_weights(class_of(family, kind), folder, new_head=bool(head), config=config, dtype=torch.float32)
     try:
-        whole = PeftModel.from_pretrained(network, str(adapter)).merge_and_unload(safe_merge=True)
+        adapted = PeftModel(network, PeftConfig.from_pretrained(str(adapter)))
+        read = adapted.load_adapter(str(adapter), "default")
+        if any("language_model" in key for key in read.unexpected_keys):
+            raise InputError(f"{adapter}: is of a model that also sees, of which the text part alone is taken; merge it with peft itself")
+        if lost := [*read.missing_keys, *read.unexpected_keys]:
+            raise KeyError(f"{len(lost)} weights are in one of the two alone, such as {lost[0]}")
+        untie(network)
+        whole = adapted.merge_and_unload(safe_merge=True)
     except (RuntimeError, ValueError, KeyError, OSError) as error:
         said = " ".join(str(error).split())[:200]
         raise InputError(f"{adapter}: does not fit the model {wanted} ({said}); name its own with --base") from None
-    save_model(whole, load_tokenizer(folder), output)
+    tokenizer = load_tokenizer(adapter if (adapter / "tokenizer_config.json").is_file() else folder)
+    if (needed := ids_needed(tokenizer)) > (there := whole.get_input_embeddings().weight.shape[0]):
+        raise InputError(f"{adapter}: its tokenizer has {needed:,} pieces, and the model {there:,}; merge it with the program that made it")
+    save_model(whole, tokenizer, output)
     if prompt := next((each / TEMPLATES for each in (adapter, folder) if (each / TEMPLATES).is_file()), None):
         shutil.copyfile(prompt, output / TEMPLATES)
     print({"model": str(output), "base": wanted, "parameters": sum(p.numel() for p in whole.parameters())})
+
+
+def untie(network: Any) -> None:
+    """Give the output layer a matrix of its own where an adapter changes it, or the embeddings, and both share one: not both are meant."""
+    import torch
+    from peft.tuners.tuners_utils import BaseTunerLayer
+
+    tables: tuple[Any, Any] = network.get_input_embeddings(), network.get_output_embeddings()
+    if tables[1] is None or not any(isinstance(table, BaseTunerLayer) for table in tables):
+        return
+    plain: list[Any] = [table.get_base_layer() if isinstance(table, BaseTunerLayer) else table for table in tables]
+    embeddings, output = plain
+    if output.weight is embeddings.weight:
+        output.weight = torch.nn.Parameter(output.weight.detach().clone())
+        network.config.tie_word_embeddings = False
 
 
 if __name__ == "__main__":

@@ -71,7 +71,7 @@ def train(
     length = row_length(settings.max_length)
     if settings.packed:
         updates = packed = PackedBatches(rounds, *planned, length, partial(check_window, network))
-        check_packs(network, max(settings.max_length, packed.longest))
+        check_packs(handed_on, max(settings.max_length, packed.longest))  # the whole network, not a part of each weight
         length = packed.length
     else:
         updates = Batches(rounds, *planned)

@@ -21,7 +21,7 @@ from transformers.trainer_callback import PrinterCallback, ProgressCallback
 
 from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.models.products import quick_products
-from workflow_scripts.stage import Stopped, atomic, is_first_process, processes, read_json, to_disk
+from workflow_scripts.stage import InputError, Stopped, atomic, is_first_process, processes, read_json, to_disk
 from workflow_scripts.training.callbacks import Progress, Watch
 from workflow_scripts.training.checkpoints import OPTIMIZER, average_weights, chosen_updates, last_complete_checkpoint, settle
 from workflow_scripts.training.dropout import quick_dropout
@@ -79,7 +79,10 @@ def fit(
         if settings.recorded and accumulated == processes() == 1:
             trainer.recorded = recorder(network, loss)
         with watch.deadline, quick_dropout(device), quick_products(device), mixed_precision(network, precision):
-            trainer.train(resume_from_checkpoint=last)
+            try:
+                trainer.train(resume_from_checkpoint=last)
+            except InputError as error:
+                raise said_by_itself(error) from None
     if watch.stopped:
         raise Stopped(f"{watch.stopped}: stopped after update {trainer.state.global_step}; the same call goes on from its checkpoint")
     if is_first_process():
@@ -87,6 +90,12 @@ def fit(
         average_weights(network if handed_on is None else handed_on, [folder / f"checkpoint-{update}" / WEIGHTS for update in chosen])
         settle(folder, chosen)
     return trainer.state.log_history
+
+
+def said_by_itself(error: InputError) -> InputError:
+    """An error without the traceback that PyTorch puts around one that a process which makes batches has raised."""
+    text = str(error)
+    return InputError(text.rpartition("InputError: ")[2].strip()) if text.startswith("Caught InputError in DataLoader worker") else error
 
 
 def without_signals(batches: Sequence[list]) -> Made[list]:
