@@ -1,11 +1,13 @@
 """Crossgap: bridges between multilingual pretraining and cross-lingual tasks, from raw text to a report."""
 
 import os
+from pathlib import Path
 
 from snakemake.utils import min_version
 
 # Snakemake puts a Snakefile's folder on the path of modules, also where another workflow uses it (workflow.basedir is then the other's).
 from workflow_scripts.stage import resource
+from workflow_scripts.run.config import UNRECORDED
 from workflow_scripts.start import refuse_start, use_huge_pages
 
 min_version("9.27")  # a priority may be a function
@@ -64,6 +66,11 @@ include: "rules/preflight.smk"
 rule lexicons:
     input:
         lexicon_inputs.lexicon_reports(PLANS),
+
+
+onsuccess:
+    if FORCED and any(job.rule.name == "all" for job in workflow.dag.jobs):  # now there is a record of all
+        Path("results", UNRECORDED).unlink(missing_ok=True)
 
 
 onerror:

@@ -32,6 +32,7 @@ from workflow_scripts.run import searches, text_inputs, transfer_comparisons, ur
 from workflow_scripts.run.config import check_folder, check_record, dumped, load
 from workflow_scripts.run.uses import missing_files
 from workflow_scripts.run.digest import digest
+from workflow_scripts.run.locks import leave_locks_of_others
 from workflow_scripts.run.jobs import as_json, flags, jobs_of
 from workflow_scripts.run.config_files import check_files, located, with_nulls
 from workflow_scripts.run.partitions import gpu_here
@@ -52,13 +53,14 @@ try:
     PLANS = Plans(CONFIG)
     # Snakemake asks for a missing file only where what is made of it is missing, too: a wrong path would leave results of the old text.
     # Preflight tells it with all else that is wrong, and as a module the other workflow may have a rule that makes the file.
+    FORCED = bool({"--forceall", "-F"} & {*sys.argv})
     alone = workflow.is_main_process and workflow.modifier.is_main_snakefile()
     if alone and "preflight" not in sys.argv and (missing := missing_files(PLANS)):
         raise InputError(located("config:\n" + "\n".join(f"  {where}: {missing_file(path)}" for where, path in missing), files, ours))
     if alone:
         check_folder()
-    if alone and not {"--forceall", "-F", "--unlock"} & {*sys.argv}:
-        check_record(CONFIG)
+    if alone and "--unlock" not in sys.argv:
+        check_record(CONFIG, forced=FORCED)
 except InputError as error:
     raise WorkflowError(str(error)) from None
 finally:

@@ -218,7 +218,7 @@ PROVOKED = {
     "…: is damaged (…); delete it, and run the same command again": lambda folder: read_json(written(folder, "x.json", b'{"a": ')),
     "results/ was made with another configuration, and Snakemake's record of it (.snakemake) is not here, so that nothing tells what must be "
     "made again; bring .snakemake from where the run was, take another folder (--directory), or make all anew (--forceall). To keep what is "
-    "there as it is, delete …": record_of_another_run,
+    "there as it is, delete … and …": record_of_another_run,
     "…: is a file where the folder of the results belongs; move it away, or take another folder (--directory)": lambda folder: check_folder(
         written(folder, "results", b"")
     ),

@@ -142,7 +142,11 @@ def test_an_encoder_and_outputs_that_cannot_be_written_are_refused_before_the_mo
     encoder = small_encoder(tmp_path, "xlmr")
     with pytest.raises(InputError, match=r"is an encoder .*, which writes no text"):
         decoding.main(encoder, tmp_path / "t.de", tmp_path / "hyp", languages=("de", "en"))
-    for output, said in ((tmp_path, "is a folder"), (tmp_path / "t.de", "is the source")):
+    for output, said in (
+        (tmp_path, "is a folder"),
+        (tmp_path / "x.en.gz", r"is written as plain text; take \.gz off"),
+        (tmp_path / "t.de", "is the source"),
+    ):
         with pytest.raises(InputError, match=said):
             decoding.main(encoder, tmp_path / "t.de", output, languages=("de", "en"))
     with pytest.raises(InputError, match="is the source"):

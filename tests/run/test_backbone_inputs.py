@@ -35,13 +35,15 @@ def test_a_vocabulary_that_is_cut_down_keeps_what_experiments_put_around_text():
     assert {*own} - {*usual} >= {"\n--", "{source} --", "\n{{a}}", "{source} b"}
 
 
-def test_a_checkpoint_of_fairseq_is_read_with_the_files_beside_it():
+def test_a_checkpoint_of_fairseq_is_read_with_the_files_beside_it(tmp_path):
     folder = "tests/data/fairseq/mbart"
 
     def read(model):
         block = {"kind": "fairseq", "model": model, "decoder_layers": 2}
         return backbone_inputs.backbone_text(job(config.load(changed("backbones/bible", block)), backbone="bible"))
 
+    (tmp_path / "link").symlink_to(Path(folder).resolve())  # it may lead elsewhere tomorrow
+    assert read(str(tmp_path / "link"))[0] == str(Path(folder).resolve() / "model.pt")
     files = [f"{folder}/{name}" for name in ("model.pt", "dict.txt", "sentencepiece.bpe.model")]
     assert read(folder) == files
     assert read("nowhere") == []

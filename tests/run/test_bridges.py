@@ -88,3 +88,11 @@ def test_an_encoder_guesses_words_before_a_head(data):
     of_encoder = job_of(job.plans.config, backbone="encoder")
     assert backbone_inputs.encoder_will_do(of_encoder) and backbone_inputs.loaded_for(of_encoder)
     assert arms.phase_start(job, "finetune").endswith("/chain/seed1/pretext/model")
+
+
+def test_noise_of_an_arm_that_is_not_run_is_as_long_as_it_needs():
+    """As where a file of it is asked for by its name."""
+    config = load(changed("run/arms", ["finetune"]))
+    (phase, _) = config.arms["csr"]
+    noised = job_of(config, experiment="help-de-en", noise=phase.noised, seed="1")
+    assert bridges.tokens(noised) == phase.updates * config.experiments["help-de-en"].training.batch_tokens

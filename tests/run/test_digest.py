@@ -165,6 +165,13 @@ Error in rule finetune:
         ("NODE_FAIL", "", "", "its node failed", "nothing; the same command"),
         ("PREEMPTED", "", "", "stopped from outside", "nothing"),
         ("FAILED", "torch.OutOfMemoryError: CUDA out of memory. Tried", "", "the GPU's memory did not suffice", "training.micro_batch"),
+        (
+            "FAILED",
+            "error: /tmp/x: cannot be written: No space left on device; /tmp (temporary files) has 1.5 MB free; make room, or set TMPDIR",
+            "",
+            "the folder of temporary files is full",
+            "set TMPDIR",
+        ),
         ("FAILED", "OSError: [Errno 28] No space left on device", "", "the disk is full", "make room"),
         ("FAILED", "RuntimeError: [enforce fail at inline_container.cc:672] . unexpected pos 64 vs 0", "", "the disk is full", "make room"),
         ("FAILED", "error: training loss nan at update 5: training has diverged; lower it", "", "training diverged", "(experiments.tiny"),

@@ -158,6 +158,8 @@ def test_a_model_that_is_not_here_is_reported_with_how_to_get_it(monkeypatch):
     assert "neither a folder that is there nor a model's id (owner/name)" in found(mistyped, "backbones.bible.model")
     file = changed("backbones/bible", {"kind": "hub", "model": "resources/backbones/bible/ready.json"})
     assert "ready.json: is a file; name the folder that it lies in" in found(file, "backbones.bible.model")
+    file = changed("backbones/bible", {"kind": "hub", "model": "resources/README.md"})  # which looks like an id of the hub
+    assert "README.md: is a file; name the folder that it lies in" in found(file, "backbones.bible.model")
 
 
 def test_a_run_goes_on_without_bleus_tokeniser_and_this_is_reported(monkeypatch):

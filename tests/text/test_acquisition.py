@@ -48,6 +48,26 @@ def test_blocks_of_lines_of_several_members_are_documents_of_their_own(server, t
     assert list(dict.fromkeys(documents)) == ["1 block 0", "1 block 1", "2 block 0", "2 block 1"] and len(documents) == 100
 
 
+def test_several_members_keep_their_format_and_their_characters(server, tmp_path):
+    packed, row = io.BytesIO(), json.dumps({"context": "cafe\u0301"}, ensure_ascii=False)
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name in ("a", "b"):
+            archive.writestr(f"{name}.jsonl", f"{row}\n")
+    server.files["/x.zip"] = packed.getvalue()
+    for member in (["a.jsonl", "b.jsonl"], "*.jsonl"):
+        data = Data(url=f"{server.url}/x.zip", sha256=sha256(packed.getvalue()), member=member)
+        assert acquisition.suffix(data) == ".jsonl"
+        assert list(read_lines(acquired(tmp_path, data), normalise=False)) == [row, row]
+    assert acquisition.suffix(Data(url="x.zip", member=["a.jsonl", "b.txt"])) == ".txt"
+
+
+def test_columns_of_a_table_may_be_named_by_its_first_line(server, tmp_path):
+    table = b"english\tgerman\none\teins\n"
+    server.files["/x.tsv"] = table
+    data = Data(f"{server.url}/x.tsv", sha256(table), languages=("de", "en"), columns={"de": "german", "en": "english"}, header=True)
+    assert pairs(acquired(tmp_path, data), data) == [("eins", "one")]
+
+
 def test_a_file_keeps_its_format_behind_parameters_and_in_its_first_lines(server, tmp_path):
     rows = [{"de": "eins", "en": "one"}, {"de": "zwei", "en": "two"}]
     content = "".join(f"{json.dumps(row)}\n" for row in rows).encode()

@@ -2,8 +2,8 @@
 
 import pytest
 
-from workflow_scripts.text.language_codes import matching, of_language, same_language
-from workflow_scripts.text.languages import LANGUAGES
+from workflow_scripts.text.language_codes import matching, of_country, of_language, same_language
+from workflow_scripts.text.languages import LANGUAGES, unknown_language
 
 
 @pytest.mark.parametrize(
@@ -50,6 +50,12 @@ def test_codes_of_two_languages(one, other):
 )
 def test_the_variant_that_is_asked_for_is_taken_else_the_usual_one(wanted, codes, taken):
     assert matching(codes, wanted) == matching(codes[::-1], wanted) == taken
+
+
+@pytest.mark.parametrize(("code", "spoken"), [("jp", "ja"), ("cn", "zh"), ("cz", "cs"), ("gr", "el"), ("xx", ""), ("us", ""), ("j", "")])
+def test_a_country_names_its_language(code, spoken):
+    assert of_country(LANGUAGES, code) == spoken
+    assert not spoken or f"did you mean {spoken!r}" in unknown_language(code)
 
 
 def test_each_code_of_the_table_finds_itself_and_a_name_nothing():

@@ -426,6 +426,17 @@ def test_preflight_finds_nothing_wrong_with_what_has_run(done):
     assert "ok     run.experiments: tiny" in said  # config.yaml's own, which is not run, goes without saying
 
 
+def test_preflight_leaves_the_locks_of_a_run_at_work(done):
+    lock = done / ".snakemake/locks/0.output.lock"
+    lock.parent.mkdir(exist_ok=True)
+    lock.write_text("results/report.html\n")
+    arguments = ["--configfile", str(ROOT / "config.yaml"), write_config(done, TINY), "--cores", "1"]
+    try:
+        assert "WRONG" not in snakemake(done, "preflight", *arguments) and lock.exists()
+    finally:
+        shutil.rmtree(lock.parent)
+
+
 def test_preflight_lists_all_that_is_wrong_and_ends(tmp_path, commands):
     # Snakemake's plugin looks for the others before it starts
     for name in ("sinfo", "squeue", "sacct"):

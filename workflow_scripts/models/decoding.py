@@ -20,7 +20,7 @@ from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.number_types import Natural, Positive
 from workflow_scripts.stage import InputError, atomic, read_json, run, write_json
 from workflow_scripts.storage import check_writable
-from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.files import packing, read_lines
 from workflow_scripts.text.words import is_blank
 
 
@@ -96,6 +96,8 @@ def main(
     files = [path for path in (hypotheses, n_best, report) if path]
     if outputs := [path for path in files if path.is_dir() or path.resolve() == source.resolve()]:
         raise InputError(f"{outputs[0]}: is {'a folder' if outputs[0].is_dir() else 'the source'}; name a file that is to be written")
+    if packed := [path for path in (hypotheses, n_best) if path and packing(path)]:
+        raise InputError(f"{packed[0]}: is written as plain text; take {packing(packed[0])} off its name")
     for path in files:
         check_writable(path)  # before hours of translating, not after them
     codec = load_codec(model, documents)

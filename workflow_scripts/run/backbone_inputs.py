@@ -97,17 +97,22 @@ def backbone_text(job: Job) -> list[str]:
     named = job.backbone.settings
     if named.kind == "fairseq" and named.model:
         try:
-            return [str(path) for path in files_of(Path(named.model))]
+            return [str(path) for path in files_of(_where_it_leads(Path(named.model)))]
         except InputError:
             return []  # preflight says why
     # what a run has made is a folder as a whole, of which Snakemake takes no single file
     if named.kind == "hub" and named.model and (folder := Path(named.model)).is_dir() and folder.parts[:1] != ("results",):
-        # a link may lead to another folder tomorrow, whose files are as old as those of this one
-        there = folder if folder.resolve() == folder.absolute() else folder.resolve()
-        return sorted(str(path) for path in there.iterdir() if path.is_file() and not path.name.startswith("."))
+        return sorted(str(path) for path in _where_it_leads(folder).iterdir() if path.is_file() and not path.name.startswith("."))
     block = named.pretraining
     ready = [f"{resource(block.ready)}/ready.json"] if block and block.ready else []
     return [*(resource(path) for path in block.text.values() if path != "task"), *ready] if block else []
+
+
+def _where_it_leads(path: Path) -> Path:
+    """A folder, or a file in one, behind links to folders: one may lead elsewhere tomorrow, to files that are as old as these."""
+    folder = path if path.is_dir() else path.parent
+    there = folder if folder.resolve() == folder.absolute() else folder.resolve()
+    return there if path.is_dir() else there / path.name
 
 
 def backbone_bitext(job: Job, part: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
 from workflow_scripts.config import paths
@@ -154,12 +155,16 @@ def noise_settings(job: Job) -> list[str]:
 
 
 def tokens(job: Job) -> int:
-    """What the longest phase on this noise reads: updates × tokens per batch."""
+    """What the longest phase on this noise reads: updates × tokens per batch. Where no arm of the run has one, that of any arm."""
     experiment = job.plan.settings
-    return max(
-        (phase.updates or 0) * phase_training(experiment, phase, point).batch_tokens
-        for arm in trained_arms(job.plan)
-        for phase in job.plan.phases_of(arm)
-        if phase.restores and phase.noised == job.w.noise
-        for point in grid_points(experiment) or [{}]
-    )
+
+    def read(arms: Iterable[str]) -> list[int]:
+        return [
+            (phase.updates or 0) * phase_training(experiment, phase, point).batch_tokens
+            for arm in arms
+            for phase in job.plan.phases_of(arm)
+            if phase.restores and phase.noised == job.w.noise
+            for point in grid_points(experiment) or [{}]
+        ]
+
+    return max(read(trained_arms(job.plan)) or read(job.config.arms))

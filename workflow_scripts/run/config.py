@@ -12,6 +12,7 @@ import functools
 import inspect
 import itertools
 import json
+import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -82,19 +83,33 @@ def check_folder(results: Path = Path("results")) -> None:
         )
 
 
-def check_record(config: Config, made: Path = Path("results/configuration.json"), record: Path = Path(".snakemake/metadata")) -> None:
+def check_record(
+    config: Config,
+    made: Path = Path("results/configuration.json"),
+    record: Path = Path(".snakemake/metadata"),
+    forced: bool = False,
+) -> None:
     """Raise `InputError` where there are results of another configuration without Snakemake's record of how they were made.
 
-    Without it Snakemake takes every file that is there for what is wanted, whatever its settings were.
+    Without it Snakemake takes every file that is there for what is wanted, whatever its settings were. A run that goes on beside such files
+    has a record of its own jobs alone: the configuration of the others is kept in ``unrecorded.json``. Where all is made anew (`forced`),
+    nothing is refused.
     """
+    unrecorded = made.with_name(UNRECORDED)
     # one file for each output, or a database (--persistence-backend db)
     recorded = (record.is_dir() and any(record.iterdir())) or record.with_suffix(".db").is_file()
-    if made.exists() and not recorded and made.read_text(encoding="utf-8").strip() != dumped(config):
+    if made.exists() and not recorded and not unrecorded.exists():
+        shutil.copyfile(made, unrecorded)
+    if not forced and unrecorded.exists() and unrecorded.read_text(encoding="utf-8").strip() != dumped(config):
         raise InputError(
             "results/ was made with another configuration, and Snakemake's record of it (.snakemake) is not here, so that nothing tells "
             "what must be made again; bring .snakemake from where the run was, take another folder (--directory), or make all anew "
-            f"(--forceall). To keep what is there as it is, delete {made}"
+            f"(--forceall). To keep what is there as it is, delete {made} and {unrecorded}"
         )
+
+
+UNRECORDED = "unrecorded.json"
+"""The file among the results with the configuration of those that Snakemake has no record of."""
 
 
 def read(path: Path) -> Config:

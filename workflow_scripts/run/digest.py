@@ -164,6 +164,7 @@ _SIGNS = (
         "the job's time was over",
         "{time}; training goes on from its checkpoint with the same command",
     ),
+    (r"\(temporary files\) has .* free", "the folder of temporary files is full", "{error}"),
     (
         r"No space left on device|Disk quota exceeded|File too large|PytorchStreamWriter failed|unexpected pos \d+ vs",
         "the disk is full, or a quota used up",

@@ -220,11 +220,12 @@ def _model_on_the_hub(model: str, revision: str | None, codes: list[str]) -> str
         others = "facebook/mbart-large-50 knows twice as many languages, NLLB" if known == 25 else "NLLB"
         raise InputError(f"{model} does not know {' and '.join(unknown)}; {others} knows 200 (facebook/nllb-200-distilled-600M)")
     download = f"run `hf download {model}{f' --revision {revision}' if revision else ''}`"
+    if Path(model).is_file():
+        raise InputError(f"{model}: is a file; name the folder that it lies in")
     try:
         validate_repo_id(model)
     except HFValidationError:
-        here = f"{model}: is a file; name the folder that it lies in" if Path(model).is_file() else ""
-        raise InputError(here or f"{model!r} is neither a folder that is there nor a model's id (owner/name)") from None
+        raise InputError(f"{model!r} is neither a folder that is there nor a model's id (owner/name)") from None
     if constants.HF_HUB_OFFLINE:
         raise InputError(
             f"{model} is no folder and not in the Hugging Face cache (HF_HUB_OFFLINE is set); {download} where there is network"

@@ -37,7 +37,7 @@ from workflow_scripts.text.fetching import (
     is_offline,
     way_out,
 )
-from workflow_scripts.text.files import in_step, kind_of, packing, write_lines
+from workflow_scripts.text.files import in_step, kind_of, packing, read_lines, write_lines
 from workflow_scripts.text.help_pages import debian_package, index_path, index_url, paragraphs_of
 from workflow_scripts.text.hub import HuggingFace, download_command, download_dataset
 from workflow_scripts.text.parallel import Pair, Source, block_of, clean_text, needs_columns, read_pairs
@@ -82,6 +82,8 @@ class Data:
     """Names of other data with the same `languages`, to be concatenated."""
     languages: tuple[str, str] | None = None
     """Both languages of parallel text."""
+    header: bool = False
+    """Whether the first line of a TSV file names its columns; for `columns` by name, and so that it is no pair."""
     columns: dict[str, int | str] = field(default_factory=dict)
     """Language → column number of a TSV file, key of JSON lines, or language code in files that name their languages. `document` is
     allowed too, as in a corpus. By default the first two columns, in the order of `languages`."""
@@ -152,7 +154,8 @@ def suffix(data: Data) -> str:
         return ".jsonl.zst"
     name = data.member if isinstance(data.member, str) else base_name(data.url) if isinstance(data.url, str) else ""
     if isinstance(data.member, list):
-        name = "files.conllu" if all(member.endswith(".conllu") for member in data.member) else ""
+        kinds = {kind_of(member) for member in data.member}
+        name = f"files{kinds.pop()}" if len(kinds) == 1 else ""
     if is_archive(name):
         return ".txt"
     name = name.lower()
@@ -238,7 +241,9 @@ def _from_url(settings: Data, output: Path) -> dict[str, Any]:
     elif len(files[""]) == 1 and not is_tagged(files[""][0]) and packing(files[""][0]) == packing(output):
         shutil.copyfile(files[""][0], output)
     else:
-        write_lines(output, itertools.chain.from_iterable(map(plain_sentences, files[""])))
+        # characters stay as they are: the starts of answers count them
+        parts = (plain_sentences(path) if is_tagged(path) else read_lines(path, normalise=False) for path in files[""])
+        write_lines(output, itertools.chain.from_iterable(parts))
     counts = {"passed_over": dict(passed)} if passed else {}
     return {"url": urls if len(urls) > 1 else urls[""], "sha256": settings.sha256, **counts}
 
@@ -261,7 +266,7 @@ def _parallel(files: dict[str, list[Path]], settings: Data, passed: Counter[str]
     several = len(files[""]) > 1
     for number, path in enumerate(files[""], 1):
         columns = settings.columns or (usual if needs_columns(str(path)) else {})
-        for pair in read_pairs(Source(file=str(path), columns=columns), languages, passed=passed):
+        for pair in read_pairs(Source(file=str(path), columns=columns, header=settings.header), languages, passed=passed):
             yield pair._replace(document=f"{number} {pair.document}") if several and "document" not in columns else pair
 
 
@@ -310,7 +315,8 @@ def _from_sacrebleu(settings: Data, output: Path) -> dict[str, Any]:
     try:
         if is_offline() and not needed(settings)[dataset.data[0]].exists():
             raise OSError("offline, by CROSSGAP_OFFLINE")
-        sides = [dataset.get_source_file(pair), dataset.get_reference_files(pair)[0]]
+        # of several references the first by its name: sacreBLEU has them in another order in each process
+        sides = [dataset.get_source_file(pair), min(dataset.get_reference_files(pair))]
     # sacreBLEU exits on a wrong checksum, and waits a minute for another job that downloads the same file
     except (OSError, EOFError, tarfile.TarError, SystemExit, LockException) as error:
         raise InputError(

@@ -20,6 +20,16 @@ def of_language(codes: Iterable[str], wanted: str) -> list[str]:
     return sorted((code for code in dict.fromkeys(codes) if same_language(code, wanted)), key=lambda code: _distance(code, wanted))
 
 
+def of_country(codes: Iterable[str], wanted: str) -> str:
+    """The one of the `codes` that is the language of the country with a code of two letters, as `jp` has ja; empty where there is none."""
+    country = langcodes.Language.make(territory=wanted.upper())
+    if len(wanted) != 2 or not wanted.isalpha() or not country.is_valid():
+        return ""
+    spoken = country.maximize().language or "en"
+    # of codes that are no country's it says English
+    return "" if spoken == "en" else next(iter(of_language(codes, spoken)), "")
+
+
 def matching(codes: Iterable[str], wanted: str) -> list[str]:
     """Those of the `codes` that a text in `wanted` may have, the best first.
 

@@ -99,7 +99,7 @@ def unknown_language(code: str) -> str:
 
 def _hint(code: str) -> str:
     """What to write in the place of a code that the table lacks."""
-    from workflow_scripts.text.language_codes import of_language  # whose library takes a tenth of a second
+    from workflow_scripts.text.language_codes import of_country, of_language  # whose library takes a tenth of a second
 
     # of two languages with one token the own code is nearer, as that of Bokmål is
     own = {form.lower(): row.code for row in LANGUAGES.values() for form in (row.name, row.tag, row.nllb) if form}
@@ -112,6 +112,8 @@ def _hint(code: str) -> str:
             row = LANGUAGES[own[near[0]]]
             return f"did you mean {row.code!r}? Here it is the code of {_called(row, code)}"
         return f"{named} is not among the languages that are known here; known codes: {' '.join(LANGUAGES)}"
+    if spoken := of_country(LANGUAGES, code):
+        return f"did you mean {spoken!r} ({LANGUAGES[spoken].name})? {code.upper()} is a country"
     near = difflib.get_close_matches(code, LANGUAGES, n=3, cutoff=0.5)
     return f"did you mean {' or '.join(repr(n) for n in near)}?" if near else f"known codes: {' '.join(LANGUAGES)}"
 
