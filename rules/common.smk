@@ -59,8 +59,10 @@ try:
         raise InputError(located("config:\n" + "\n".join(f"  {where}: {missing_file(path)}" for where, path in missing), files, ours))
     if alone:
         check_folder()
-    if alone and "--unlock" not in sys.argv:
-        check_record(CONFIG, forced=FORCED)
+    if alone and not FORCED and "--unlock" not in sys.argv:
+        check_record(CONFIG, goes_on=not {"-n", "--dry-run", "--dryrun", "preflight"} & {*sys.argv})
+    if alone:
+        leave_locks_of_others("--unlock" in sys.argv)
 except InputError as error:
     raise WorkflowError(str(error)) from None
 finally:

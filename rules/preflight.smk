@@ -5,6 +5,5 @@ rule preflight:
 
 # in Snakemake's own process, which knows what the profile asks for; a job that fails would be tried again
 onstart:
-    leave_locks_of_others(workflow.persistence)
     if any(job.rule.name == "preflight" for job in workflow.dag.jobs):
         preflight()

@@ -3,7 +3,11 @@
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Annotated, Literal
 
 import numpy as np
 import pytest
@@ -286,9 +290,7 @@ def test_an_arm_on_a_plugins_noise_that_is_not_run_is_told(tmp_path):
     plugins.load([written(tmp_path / "mine.py")])
     raw = changed("arms/mine", [{"data": "same", "updates": 10, "training": {"checkpoint": "last"}}, {"data": "task", "updates": 4190}])
     (finding,) = findings.not_trained(Plans(load(raw)))
-    assert (finding.verdict, finding.about) == ("note", "arms.mine") and finding.said.endswith(
-        "run: {arms: [finetune, csr, mask, random, mine]} runs it"
-    )
+    assert (finding.verdict, finding.about) == ("note", "arms.mine") and "is not run; name it in run.arms" in finding.said
     raw["run"]["arms"] = ["finetune", "mine"]
     assert [*findings.not_trained(Plans(load(raw)))] == []
 
@@ -381,6 +383,22 @@ def test_types_of_settings_that_cannot_be_read_are_one_line(of, said, tmp_path):
     assert f"noise 'same': the type of Window.size cannot be read, NameError: {said}" in refused(written(tmp_path / "mine.py", content))
     assert "same" not in registry.entries("noise")
     plugins.load([written(tmp_path / "other.py", content + f"\n\n{of.partition('[')[0]} = list\n")])
+
+
+@dataclass
+class Nested:
+    rate: Annotated[float, "any"] = 0.1
+    inner: "Nested | None" = None
+
+
+@pytest.mark.parametrize("hint", [str, int | None, list[str], dict[str, list[float]], tuple[int, ...], Literal["a"], Sequence[str], Nested])
+def test_types_that_json_has_are_plain(hint):
+    assert plugins.is_plain(hint)
+
+
+@pytest.mark.parametrize("hint", [Path, set[str], dict[int, str], Enum("Mode", "A B"), list[Path], Path | None])
+def test_types_that_json_would_change_are_not(hint):
+    assert not plugins.is_plain(hint)
 
 
 def test_types_of_settings_that_no_configuration_can_have_are_one_line(tmp_path):

@@ -15,7 +15,7 @@ import os
 import sys
 import traceback
 import types
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from types import ModuleType
@@ -153,19 +153,19 @@ def _check_types(kind: str, entry: registry.Entry) -> None:
             )
 
 
-def is_plain(hint: Any) -> bool:
-    """Whether the values of a type can stand in JSON as they are: an Enum, a set or a Path would reach its plugin as a text or a list."""
+def is_plain(hint: Any, within: tuple[type, ...] = ()) -> bool:
+    """Whether the values of a type can stand in JSON as they are. An Enum or a Path would reach its plugin as a text, a set as a list."""
     origin, parts = get_origin(hint), get_args(hint)
     if origin is Annotated:
-        return is_plain(parts[0])
+        return is_plain(parts[0], within)
     if origin is Literal:
         return all(isinstance(part, str | int | float | None) for part in parts)
-    if origin is dict:
-        return parts[0] is str and is_plain(parts[1])
-    if origin in (Union, types.UnionType, list, tuple):
-        return all(part is ... or is_plain(part) for part in parts)
+    if origin in (dict, Mapping):
+        return parts[0] is str and is_plain(parts[1], within)
+    if origin in (Union, types.UnionType, list, tuple, Sequence, Iterable):
+        return all(part is ... or is_plain(part, within) for part in parts)
     if is_dataclass(hint):
-        return all(map(is_plain, get_type_hints(hint, include_extras=True).values()))
+        return hint in within or all(is_plain(each, (*within, hint)) for each in get_type_hints(hint, include_extras=True).values())
     return hint in (Any, str, int, float, bool, type(None), list, dict, tuple)
 
 

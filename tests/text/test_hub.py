@@ -47,8 +47,8 @@ def test_json_lines_keep_their_characters_since_answers_are_counted_in_them(tmp_
         ("part.csv", "text\nyes\nGrüße\n".encode("latin-1"), r"part\.csv, after line \d: not UTF-8 \(byte 0xfc\); leave `files` out"),
         ("part.csv", b'a,text\n0,"open and never closed\n1,x\n', r"part\.csv, after line \d: cannot be read as a table"),
         ("part.csv", b'a,text\n1,"Hallo" sagte er\n', r"part\.csv, after line 1: cannot be read as a table"),
-        ("part.csv", b"a,text\n1,a,b with a comma\n", r"part\.csv, line 2: has another number of columns than the header"),
-        ("part.tsv", b"a\tb\tc\n1\n", r"part\.tsv, line 2: has another number of columns than the header"),
+        ("part.csv", b"a,text\n1,a,b with a comma\n", r"part\.csv, line 2: has more columns than the header; leave `files` out"),
+        ("part.tsv", b"a\tb\n1\t2\t3\n", r"part\.tsv, line 2: has more columns than the header"),
         ("part.parquet", b"version https://git-lfs.github.com/spec/v1\n", r"part\.parquet: cannot be read as Parquet"),
     ],
 )

@@ -87,25 +87,25 @@ def check_record(
     config: Config,
     made: Path = Path("results/configuration.json"),
     record: Path = Path(".snakemake/metadata"),
-    forced: bool = False,
+    goes_on: bool = False,
 ) -> None:
     """Raise `InputError` where there are results of another configuration without Snakemake's record of how they were made.
 
     Without it Snakemake takes every file that is there for what is wanted, whatever its settings were. A run that goes on beside such files
-    has a record of its own jobs alone: the configuration of the others is kept in ``unrecorded.json``. Where all is made anew (`forced`),
-    nothing is refused.
+    has a record of its own jobs alone: if it `goes_on`, the configuration of the others is kept in ``unrecorded.json``.
     """
     unrecorded = made.with_name(UNRECORDED)
     # one file for each output, or a database (--persistence-backend db)
     recorded = (record.is_dir() and any(record.iterdir())) or record.with_suffix(".db").is_file()
-    if made.exists() and not recorded and not unrecorded.exists():
-        shutil.copyfile(made, unrecorded)
-    if not forced and unrecorded.exists() and unrecorded.read_text(encoding="utf-8").strip() != dumped(config):
+    of_what_is_there = unrecorded if recorded else made
+    if of_what_is_there.exists() and of_what_is_there.read_text(encoding="utf-8").strip() != dumped(config):
         raise InputError(
             "results/ was made with another configuration, and Snakemake's record of it (.snakemake) is not here, so that nothing tells "
             "what must be made again; bring .snakemake from where the run was, take another folder (--directory), or make all anew "
             f"(--forceall). To keep what is there as it is, delete {made} and {unrecorded}"
         )
+    if goes_on and not recorded and made.exists():
+        shutil.copyfile(made, unrecorded)
 
 
 UNRECORDED = "unrecorded.json"

@@ -138,8 +138,8 @@ def not_trained(plans: Plans) -> Iterator[Finding]:
     trained = {arm for plan in plans.needed for arm in (*plan.arms, *trained_arms(plan))}
     for arm, phases in plans.config.arms.items():
         if arm not in trained and (used := [phase.data for phase in phases if phase.data in ours]):
-            wanted = ", ".join([*plans.config.run.arms, arm])
-            said = f"trains on {used[0]}, which the plugin {ours[used[0]]} brings, and is not run; run: {{arms: [{wanted}]}} runs it"
+            way_out = "name it in run.arms, and in the `arms` of an experiment that lists its own"
+            said = f"trains on {used[0]}, which the plugin {ours[used[0]]} brings, and is not run; {way_out}"
             yield Finding("note", f"arms.{arm}", said)
 
 

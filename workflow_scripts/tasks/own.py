@@ -210,7 +210,7 @@ class OwnFunctions:
     def answered(self, part: Part, logits: Any, about: About) -> Answered:
         """`HeadTask.predictions`, of a part and what the head gives."""
         given = {"outputs": logits, "labels": about.labels, "settings": about.settings}
-        answers = self.call("answer", given, lambda made: made.tolist() if hasattr(made, "tolist") else list(made))
+        answers = self.call("answer", given, lambda made: list(made.tolist() if hasattr(made, "tolist") else made))
         if len(answers) != len(part.examples):
             raise InputError(f"task {self.name!r}: `answer` returned {len(answers)} answers to {len(part.examples)} {self.row}")
         if not logits.isfinite().all():

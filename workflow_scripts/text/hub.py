@@ -112,21 +112,18 @@ def _rows(path: Path) -> Iterator[dict[str, Any]]:
         csv.field_size_limit(sys.maxsize)
         # in tables with tabs, a quotation mark is a character like others
         form: dict[str, Any] = {"strict": True} if path.suffix == ".csv" else {"delimiter": "\t", "quoting": csv.QUOTE_NONE}
+        way_out = "leave `files` out, which reads the hub's own Parquet copy, or download and correct it"
         with open(path, encoding="utf-8-sig", newline="") as lines:
             reader = csv.DictReader(lines, **form)
             try:
                 for row in reader:
-                    if None in row or None in row.values():
-                        raise InputError(
-                            f"{path}, line {reader.line_num}: has another number of columns than the header; leave `files` out, which "
-                            "reads the hub's own Parquet copy, or download and correct it"
-                        )
+                    if None in row:
+                        raise InputError(f"{path}, line {reader.line_num}: has more columns than the header; {way_out}")
                     yield row
             except csv.Error as error:
-                raise InputError(f"{path}, after line {reader.line_num}: cannot be read as a table ({error})") from None
+                raise InputError(f"{path}, after line {reader.line_num}: cannot be read as a table ({error}); {way_out}") from None
             except UnicodeDecodeError as error:
                 problem = f"{path}, after line {reader.line_num}: not UTF-8 (byte {error.object[error.start]:#04x})"
-                way_out = "leave `files` out, which reads the hub's own Parquet copy, or download and convert it"
                 raise InputError(f"{problem}; {way_out}") from None
     else:
         # as they are: the starts of answers count the characters of the file

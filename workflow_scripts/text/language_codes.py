@@ -21,7 +21,7 @@ def of_language(codes: Iterable[str], wanted: str) -> list[str]:
 
 
 def of_country(codes: Iterable[str], wanted: str) -> str:
-    """The one of the `codes` that is the language of the country with a code of two letters, as `jp` has ja; empty where there is none."""
+    """The one of the `codes` that is spoken in the country with this code, as ja in `jp`; empty where there is none."""
     country = langcodes.Language.make(territory=wanted.upper())
     if len(wanted) != 2 or not wanted.isalpha() or not country.is_valid():
         return ""

@@ -180,8 +180,9 @@ def _wrapped(entry: Adapter, network: Any, config: Any, head: str, parts: list[s
         raise InputError(f"adapter {entry.name!r} does not fit {type(network).__name__}: {error}") from None
     if isinstance(network.get_output_embeddings(), BaseTunerLayer):
         raise InputError(f"adapter {entry.name!r} changes the output layer, whose matrix the loss reads as it is; leave this layer out")
-    if isinstance(network.get_input_embeddings(), BaseTunerLayer) and network.get_output_embeddings() is not None:
-        raise InputError(f"adapter {entry.name!r} changes the embeddings, whose matrix may be the output layer's, too; leave them out")
+    output, embeddings = network.get_output_embeddings(), network.get_input_embeddings()
+    if output is not None and isinstance(embeddings, BaseTunerLayer) and embeddings.get_base_layer().weight is output.weight:
+        raise InputError(f"adapter {entry.name!r} changes the embeddings, whose matrix is the output layer's, too; leave them out")
     return wrapped
 
 
@@ -476,7 +477,10 @@ def main(adapter: Path, output: Path, *, base: str = "") -> None:
         read = adapted.load_adapter(str(adapter), "default")
         if any("language_model" in key for key in read.unexpected_keys):
             raise InputError(f"{adapter}: is of a model that also sees, of which the text part alone is taken; merge it with peft itself")
-        if lost := [*read.missing_keys, *read.unexpected_keys]:
+        weights, missing = adapted.state_dict(), {*read.missing_keys}
+        # what all layers share has several names
+        there = {weight.data_ptr() for name, weight in weights.items() if name not in missing}
+        if lost := [*read.unexpected_keys, *(name for name in missing if weights[name].data_ptr() not in there)]:
             raise KeyError(f"{len(lost)} weights are in one of the two alone, such as {lost[0]}")
         untie(network)
         whole = adapted.merge_and_unload(safe_merge=True)

@@ -236,12 +236,11 @@ class PhaseTrainer(Trainer):
         old BERTs, and what reads checkpoints looks for the network's.
         """
         names = getattr(self.model, "checkpointed", None)
-        if not (names or is_sharded(self.model)) and isinstance(self.model, PreTrainedModel):
-            if self.args.should_save:
-                self.model.save_pretrained(str(output_dir or self.args.output_dir), state_dict=state_dict, save_original_format=False)
-            return
         if not (names or is_sharded(self.model)):
-            super()._save(output_dir, state_dict)
+            if not isinstance(self.model, PreTrainedModel):
+                super()._save(output_dir, state_dict)
+            elif self.args.should_save:
+                self.model.save_pretrained(str(output_dir or self.args.output_dir), state_dict=state_dict, save_original_format=False)
             return
         weights = whole_weights(self.model, names)
         if self.args.should_save:
