@@ -153,7 +153,7 @@ def _check_types(kind: str, entry: registry.Entry) -> None:
             )
 
 
-def is_plain(hint: Any, within: tuple[type, ...] = ()) -> bool:
+def is_plain(hint: Any, within: tuple[Any, ...] = ()) -> bool:
     """Whether the values of a type can stand in JSON as they are. An Enum or a Path would reach its plugin as a text, a set as a list."""
     origin, parts = get_origin(hint), get_args(hint)
     if origin is Annotated:

@@ -305,13 +305,11 @@ def compute(results: Path, plans: Plans, meteor_jar: Path | None = None) -> None
     Raises `InputError` where METEOR was computed by a program that is not there.
     """
     for study in _of_texts(results, plans):
-        if (
-            "METEOR" in study.settings.scores.metrics
-            and (jar := study.settings.scores.meteor_jar)
-            and not (meteor_jar or Path(jar)).exists()
-        ):
+        wanted: Scores = study.settings.scores
+        jar = meteor_jar or Path(wanted.meteor_jar or "")
+        if "METEOR" in wanted.metrics and wanted.meteor_jar and not jar.exists():
             raise InputError(
-                f"METEOR was computed by {meteor_jar or jar}, which is not here; name the program with --meteor-jar, or add --stored, "
+                f"METEOR was computed by {jar}, which is not here; name the program with --meteor-jar, or add --stored, "
                 "which takes the scores as they are"
             )
     for study in _of_texts(results, plans):

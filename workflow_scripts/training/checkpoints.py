@@ -262,7 +262,7 @@ def settle(folder: Path, chosen: list[int]) -> None:
 
 
 def average_weights(network: "PreTrainedModel", files: list[Path]) -> None:
-    """Load the mean of several checkpoints into `network`, one array at a time; weights that are not trained may lack, and stay as they are.
+    """Load the mean of several checkpoints into `network`, one array at a time; what is not trained may lack, and stays as it is.
 
     Weights that are shared have one array, so nothing is tied anew: mT5's output layer, which is none of the embeddings, would be lost.
     Raises `InputError` where a weight that is trained is in no checkpoint under any of its names.
