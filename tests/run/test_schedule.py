@@ -193,7 +193,10 @@ def test_what_was_not_trained_in_this_run_says_nothing_of_its_speed(tmp_path):
     assert schedule.time_left(run, 1.0) is not None  # it does not make the end unknown
     went_on = job(arm="resumed", work=1000, begun=1.0, ended=61.0)
     went_on.seen = [(10.0, 900.0), (60.0, 1000.0)]
-    assert schedule.speed_of_trainings(a_run(went_on)) == pytest.approx(2.0)
+    assert schedule.speed_of_trainings(a_run(went_on)) == pytest.approx(100 / 51)
+    short = job(arm="short", work=1000, begun=1.0, ended=51.0)
+    short.seen = [(46.0, 900.0)]
+    assert schedule.speed_of_trainings(a_run(short)) == pytest.approx(20.0)
 
 
 def test_what_a_training_prints_is_understood(tmp_path, capsys):

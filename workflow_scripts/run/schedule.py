@@ -241,14 +241,15 @@ def speed_of_trainings(run: Run) -> float:
         return (job.seen[-1][0] - job.seen[0][0], job.seen[-1][1] - job.seen[0][1]) if job.seen else (0.0, 0.0)
 
     running = [seen(job) for job in run.running]
-    # one that went on from a checkpoint has not read all of its tokens since it began
-    ended = [
-        seen(job) if seen(job)[0] >= LEAST else (job.ended - job.begun, job.work - (job.seen[0][1] if job.seen else 0.0))
-        for job in run.jobs.values()
-        if job.work and job.ended > job.begun
-    ]
+    ended = [since_the_first_look(job) for job in run.jobs.values() if job.work and job.ended > job.begun]
     found = [(seconds, tokens) for seconds, tokens in running if seconds >= LEAST] or ended[-2:]
     return sum(tokens for _, tokens in found) / sum(seconds for seconds, _ in found) if found else 0.0
+
+
+def since_the_first_look(job: PlannedJob) -> tuple[float, float]:
+    """Seconds and tokens of a training that has ended. One that went on from a checkpoint has not read all of its tokens since it began."""
+    begun, read = job.seen[0] if job.seen and job.ended - job.seen[0][0] >= LEAST else (job.begun, 0.0)
+    return job.ended - begun, job.work - read
 
 
 LEAST = 20.0
