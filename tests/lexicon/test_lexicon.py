@@ -186,7 +186,7 @@ def test_of_the_switched_words_the_right_ones_are_counted():
     assert share["judged_by_gold"] == 0.6 and share["right_by_gold"] == 0.5
 
 
-def test_the_aligner_finds_what_stands_for_what(tmp_path):
+def test_the_aligner_finds_what_stands_for_what(tmp_path, capsys):
     rows = [("das haus", "the house"), ("das buch", "the book"), ("ein buch", "a book"), ("ein haus", "a house")] * 10
     for side, name in ((0, "de"), (1, "en")):
         (tmp_path / name).write_text("".join(f"{row[side]}\n" for row in rows))
@@ -194,9 +194,14 @@ def test_the_aligner_finds_what_stands_for_what(tmp_path):
     assert links[("haus", "house")] == 20 and links[("buch", "book")] == 20 and not links[("haus", "book")]
     some = count_links(tmp_path / "de", tmp_path / "en", SEGMENT, most=15)  # every third pair
     assert some[("haus", "house")] + some[("buch", "book")] == 13
+    for name, word in (("de", "haus "), ("en", "house ")):
+        with open(tmp_path / name, "a") as file:
+            file.write(word * 1025 + "\n")
+    assert count_links(tmp_path / "de", tmp_path / "en", SEGMENT, most=41) == links
+    assert "note: 1 pairs have more than 1,024 words on a side, and are not aligned" in capsys.readouterr().out
     with open(tmp_path / "de", "a") as file:
         file.write("noch eine\n")
-    with pytest.raises(InputError, match=r"ends after line 40, .*goes on at line 41"):
+    with pytest.raises(InputError, match=r"ends after line 41, .*goes on at line 42"):
         count_links(tmp_path / "de", tmp_path / "en", SEGMENT, most=40)
 
 

@@ -229,13 +229,18 @@ def test_what_the_most_frequent_label_beats_is_said_first(tmp_path):
     assert words[0][1].startswith("csr has 74.50, random 62.50, a difference of +12.00")
 
 
-def test_p_is_corrected_for_arms_and_test_sets(tmp_path):
+def test_p_is_corrected_for_arms_and_test_sets(tmp_path, monkeypatch):
     results(tmp_path / "results")
     study = configured(tmp_path / "results", Plans(configuration()).experiments["labels"])
+    once = labels.measure(study)._replace(same_for_all_seeds=lambda arm: arm == "random")
     rows = {(r["arm"], r["testset"]): r for r in scores(study)["measures"]}
     # of two arms on two test sets four p, of the average two
     assert rows["csr", "de"]["p"] == pytest.approx(4 * 0.004) and rows["csr", "de"]["marker"] == "†"
     assert rows["csr", "average"]["p"] == pytest.approx(2 * 0.004) and rows["csr", "average"]["marker"] == "‡"
+    # those of an arm that is the same for all seeds count, too, though its rows do not show them
+    monkeypatch.setattr("workflow_scripts.report.labels.measure", lambda study: once)
+    rows = {(r["arm"], r["testset"]): r for r in scores(study)["measures"]}
+    assert rows["csr", "de"]["p"] == pytest.approx(4 * 0.004)
     study.settings.scores.correction = "none"
     assert {r["p"] for r in scores(study)["measures"] if r["arm"] == "csr"} == {0.004}
 

@@ -68,6 +68,7 @@ def test_gpu_hours_of_jobs_whose_models_are_not_trained_here(tmp_path):
         "spectra/inside": "analyses/inside/spectra.json",
         "separability/inside": "analyses/inside/separability.json",
         "speed/demo": "runs/demo/speed.json",
+        "layerwise/inside.depth": "analyses/inside/depth.json",
     }
     for job, file in said.items():
         put(root / f"benchmarks/{job}.tsv", "s\th:m:s\tmax_rss\tcpu_time\n1800\t0:30:00\t500\t36\n")
@@ -75,5 +76,5 @@ def test_gpu_hours_of_jobs_whose_models_are_not_trained_here(tmp_path):
     put(root / "analyses/inside/spectra.json", {"device": "cpu"})
     (root / "analyses/inside/separability.json").unlink()  # of a job that is being repeated
     hours = {row["rule"]: row["gpu"] for row in cost(root)}
-    on_gpu = dict.fromkeys(("retrieval", "translated", "cka", "speed", "mapping"), 0.5)
-    assert hours == {**on_gpu, "spectra": 0, "separability": 0, "all": 2.5}
+    on_gpu = dict.fromkeys(("retrieval", "translated", "cka", "speed", "mapping", "layerwise"), 0.5)
+    assert hours == {**on_gpu, "spectra": 0, "separability": 0, "all": 3.0}

@@ -195,6 +195,15 @@ def test_numbers_are_compared_by_their_distance_from_the_right_one(tmp_path):
     assert found.rows == [[0, ["a", "b"], "2.5", ["2", "3.123"], [-0.5, pytest.approx(-0.623456)]]] and found.best == 0 and not found.marked
 
 
+def test_answers_that_are_no_numbers_are_right_or_wrong_whatever_the_score_of_a_plugin_says(tmp_path):
+    study, _ = study_of("classification", tmp_path)
+    study.text.labels = ["yes", "no"]
+    given = predictions.Answered("en", [Example("yes", "a", "b")], {"plain": ["yes"], "other": ["no"]})
+    study.task = replace(study.task, answers="scores")
+    found = predictions._labels(study, given, [[50.0, 0.0]])
+    assert found.rows[0][4] == [100.0, 0.0] and found.scored == "100 for a right answer, else 0"
+
+
 @pytest.mark.filterwarnings("ignore:invalid value")
 def test_a_score_that_a_single_example_lacks_is_0(tmp_path):
     study, _ = study_of("classification", tmp_path)

@@ -206,3 +206,10 @@ def test_nothing_and_a_very_long_line(tmp_path, reader):
     longer = text.replace(word, word + "ß" * 1_000_000, 1)
     found = read(reader, tmp_path, longer.encode())
     assert isinstance(found, str) or len(found) == len(read(reader, tmp_path, text.encode()))
+
+
+def test_a_text_that_was_packed_with_a_long_window_is_read(tmp_path):
+    window = zstandard.ZstdCompressionParameters(window_log=28, enable_ldm=True)
+    packed = zstandard.ZstdCompressor(compression_params=window).compressobj()
+    (tmp_path / "x.txt.zst").write_bytes(packed.compress(b"one\ntwo\n") + packed.flush())
+    assert list(read_lines(tmp_path / "x.txt.zst")) == ["one", "two"]

@@ -50,7 +50,10 @@ def test_texts_of_json_lines_are_documents_and_other_json_is_refused(tmp_path):
     (tmp_path / "a.jsonl").write_text("".join(json.dumps({"id": n, "text": text}) + "\n" for n, text in enumerate(texts)))
     found = list(own_documents(Pretraining(text={"de": str(tmp_path / "a.jsonl")}), "de", set()))
     assert found == [("Eins", True), ("Zwei", False), ("Drei", True)]
+    (tmp_path / "a.jsonl").write_text('{"text": "cafe\\u0301 x\\ufeffy"}\n{"text": null}\n')
+    assert [line for line, _ in own_documents(Pretraining(text={"de": str(tmp_path / "a.jsonl")}), "de", set())] == ["café xy"]
     for name, line, said in (
+        ("d.jsonl", '{"text": "bad \\ud83d half"}', r"d\.jsonl, line 1: .*surrogates not allowed.*; correct or delete the line"),
         ("b.jsonl", '{"de": "Eins"}', r"b\.jsonl, line 1: not a JSON object with a text at the key `text` \('text'\)"),
         ("c.json", '["Eins"]', r"c\.json: is no plain text; give a sentence a line, or JSON lines \(\.jsonl\) with the key `text`"),
     ):

@@ -20,7 +20,8 @@ def count_links(text_a: Path, text_b: Path, segment: tuple[Segment, Segment], mo
     """(word, word) → number of times that they are linked in two files that are parallel line by line.
 
     The aligner aligns in both directions, and the links that both find are counted. The same text gives the same links in every run. If
-    there are more than `most` pairs of sentences, between half of `most` and `most` are aligned, evenly spaced.
+    there are more than `most` pairs of sentences, between half of `most` and `most` are aligned, evenly spaced. Pairs with more than 1,024
+    words on a side, which the aligner does not take, are left out, and a line on standard output counts them.
 
     Raises `InputError` if the files differ in their number of lines.
     """
@@ -30,6 +31,9 @@ def count_links(text_a: Path, text_b: Path, segment: tuple[Segment, Segment], mo
 
     every = max(1, -(-sum(1 for _ in read_lines(text_a, normalise=False)) // most))
     forward, backward = FastAlignModel(), FastAlignModel()
+    too_long = sum(_is_too_long(a, b) for a, b in _all_sentences(text_a, text_b, segment, every))
+    if too_long:
+        print(f"note: {too_long:,} pairs have more than {_LONGEST:,} words on a side, and are not aligned", flush=True)
     for a, b in _sentences(text_a, text_b, segment, every):
         forward.add_sentence_pair(a, b)
         backward.add_sentence_pair(b, a)
@@ -56,7 +60,20 @@ def _learn(model: Any) -> None:
     model.end_training()
 
 
+_LONGEST = 1024
+"""The most words of a sentence that Thot aligns; it says nothing of longer ones."""
+
+
+def _is_too_long(a: list[str], b: list[str]) -> bool:
+    return max(len(a), len(b)) > _LONGEST
+
+
 def _sentences(text_a: Path, text_b: Path, segment: tuple[Segment, Segment], every: int) -> Iterator[tuple[list[str], list[str]]]:
+    """The pairs that are aligned; raises as `_all_sentences`."""
+    return ((a, b) for a, b in _all_sentences(text_a, text_b, segment, every) if not _is_too_long(a, b))
+
+
+def _all_sentences(text_a: Path, text_b: Path, segment: tuple[Segment, Segment], every: int) -> Iterator[tuple[list[str], list[str]]]:
     """The words of both sides of every `every`-th pair of sentences. Raises `InputError` for sides of different length."""
     for pairs in chunks((a, b) for number, a, b in lockstep(text_a, text_b) if not number % every):
         side_a, side_b = (cut(side) for cut, side in zip(segment, zip(*pairs, strict=True), strict=True))

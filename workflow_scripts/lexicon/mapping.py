@@ -90,7 +90,7 @@ class Mapping:
     """How the similarity matrix is stored: in memory in this precision, or not at all (`blocks`: computed again when needed). `auto` takes
     float32 up to 0.5 GB, float16 up to 1 GB, else `blocks`."""
     product: Literal["float32", "bfloat16"] = "float32"
-    """Precision of the matrix product. bfloat16 was slower on every processor tried (docs/mapping.md)."""
+    """Precision of the matrix product. bfloat16 was faster on a Zen 4, and slower on the other processors tried (docs/mapping.md)."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Device for computing; `auto` takes a GPU if there is one."""
 

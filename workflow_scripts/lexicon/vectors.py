@@ -143,7 +143,7 @@ def _open(path: Path):
     except FileNotFoundError:
         raise InputError(missing_file(path)) from None
     except OSError as error:
-        raise InputError(f"{path}: {(error.strerror or str(error)).lower()}; check the path (relative to the working directory)") from None
+        raise InputError(f"{path}: {(error.strerror or str(error)).lower()}; check the path (relative to {Path.cwd()})") from None
 
 
 _FASTTEXT = bytes.fromhex("ba164f2f")

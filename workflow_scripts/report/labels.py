@@ -162,8 +162,15 @@ def measures(study: Study, pairs: Rows) -> Rows:
     An arm that is scored `once` for all seeds has rows of the first, without a difference from the baseline. Rows of models that the run
     has pretrained, at least in part, say so (`pretrained_here`).
     `p` is corrected, as configured, for the comparisons of all arms and test sets with that seed, and by itself for those of the average.
+    Those of arms that are scored `once` count in it, though their rows do not show them.
     """
-    tested = {(row["testset"], row["arm"], row["seed"]): row for row in pairs if row["other"] == study.baseline}
+    compared = [
+        {**row, "family": family(row["testset"]), "p_single": with_ties(row["p"], row["difference"])}
+        for row in pairs
+        if row["other"] == study.baseline and row["seed"] is not None
+    ]
+    correct(study, compared, "family", "seed")
+    tested = {(row["testset"], row["arm"], row["seed"]): row for row in compared}
     metric, others = measure(study).metric, measure(study).others
     rows: Rows = []
     for seed, arm in itertools.product(study.seeds, study.arms):
@@ -180,9 +187,8 @@ def measures(study: Study, pairs: Rows) -> Rows:
                 {"testset": testset, "seed": seed, "arm": arm, "metric": metric, "family": family(testset), "value": one[metric]}
                 | {key: one[key] for key in ("low", "high", "chance", "at_chance", *others)}
                 | {"once": once, "pretrained_here": bool(study.pretraining.get(arm))}
-                | {"difference": against.get("difference"), "p_single": with_ties(against.get("p"), against.get("difference"))}
+                | {"difference": against.get("difference"), "p_single": against.get("p_single"), "p": against.get("p")}
             )
-    correct(study, rows, "family", "seed")
     for row in rows:
         row["marker"] = marker(row["p"], row["difference"] or 0.0)
     return rows

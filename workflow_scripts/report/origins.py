@@ -46,7 +46,7 @@ RULES = {
 }
 """Pattern of benchmark files → rule or phase; the first match counts. Other files are named after their folder."""
 ON_GPU = {"pretext", "finetune", "decoding", "n_best", "comet", "representation", "representation_backbone"}
-ON_GPU |= {"head_prediction", "generation_decoding", "distillation"}
+ON_GPU |= {"head_prediction", "generation_decoding", "distillation", "layerwise"}
 """Rules that use a GPU where the training of their model did."""
 SAYS_WHERE = {
     "backbone": "backbones/{job}/backbone.json",
@@ -90,6 +90,9 @@ def gpus_of(results: Path, rule: str, benchmark: Path) -> int:
     seed, _, last = rest.partition(".")
     if file := says_where().get(rule):
         reports = results.glob(file.format(folder=experiment, job=benchmark.stem, arm=arm, seed=seed))
+    elif rule == "layerwise":  # an analysis of a plugin
+        analysis, _, measure = benchmark.stem.rpartition(".")
+        reports = results.glob(f"analyses/{analysis}/{measure}.json")
     elif rule == "representation_backbone":
         reports = runs.glob(f"{experiment}/*/seed*/*/training.json")
     else:

@@ -94,7 +94,10 @@ def _labels(study: Study, given: Answered, scores: list[list[float]]) -> Shown:
     if study.task.answers == "labels":
         return shown._replace(labels=tuple(study.text.labels))
     if not all(map(_is_number, [*study.text.labels, *(answer for row in rows for answer in row[3])])):
-        return shown
+        # a score such as macro F1 says nothing of one answer
+        for row in rows:
+            row[4] = [100.0 * (answer == row[2]) for answer in row[3]]
+        return shown._replace(scored="100 for a right answer, else 0")
     for row in rows:
         row[4] = [-abs(float(answer) - float(row[2])) for answer in row[3]]
         row[3] = [f"{float(answer):.4g}" for answer in row[3]]

@@ -12,6 +12,8 @@ from workflow_scripts.text.files import read_lines
 def ranked(study: Study, number: int = 5, shown: int = 3) -> dict[str, Any]:
     """For each test set some of its queries, evenly spaced: the documents that each arm ranks first, those of no highest grade marked.
 
+    Where no document is relevant (all grades are 0), all are marked, and `answer` is empty.
+
     Of documents with the same score the one that stands first in the file comes first here. Of the first seed.
     """
     made = []
@@ -25,11 +27,16 @@ def ranked(study: Study, number: int = 5, shown: int = 3) -> dict[str, Any]:
                 order = sorted(several, key=[-score for score in scores].__getitem__)
                 best = next(rank for rank, at in enumerate(order, 1) if float(table[at].label) == highest)
                 top = [
-                    {"text": table[at].pair, "grade": table[at].label, "wrong": float(table[at].label) < highest, "score": scores[at]}
+                    {
+                        "text": table[at].pair,
+                        "grade": table[at].label,
+                        "wrong": float(table[at].label) < highest or not highest,
+                        "score": scores[at],
+                    }
                     for at in order[:shown]
                 ]
                 arms[arm] = {"top": top, "best": best}
-            text = next(table[at].pair for at in several if float(table[at].label) == highest)
+            text = next(table[at].pair for at in several if float(table[at].label) == highest) if highest else ""
             queries.append({"query": table[several[0]].text, "documents": len(several), "answer": text, "arms": arms})
         made.append({"testset": testset, "language": code, "queries": queries})
     return {"testsets": made}

@@ -6,7 +6,7 @@ writes `results/report.html`, which the finished run's page takes the place of. 
 be called by hand at any time. It is no job of Snakemake: there a job runs once, and what it makes is its own.
 
 The run is taken for one with fewer arms: those that have their scores, with the seeds that all of them have. Their tests of significance
-are computed here, with fewer resamples than those of the finished run. Parts that lack a file are left for later.
+are computed here, with at most `RESAMPLES` resamples. Parts that lack a file are left for later.
 """
 
 import contextlib

@@ -137,7 +137,8 @@ def _zstd_blocks(file: IO[bytes]) -> Iterator[bytes]:
     data = file.read(_BYTES)
     try:
         while data:
-            frame = zstandard.ZstdDecompressor().decompressobj()
+            # `zstd --long` writes windows of up to 2 GB
+            frame = zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj()
             while not frame.eof:
                 if not data:
                     raise EOFError("the compressed file is cut off")
@@ -280,11 +281,11 @@ def missing_file(path: Path | str) -> str:
     elif "\\" in str(path):
         way_out = "write / between folders, not \\"
     elif not path.parent.is_dir():
-        way_out = f"there is no folder {path.parent}; check the path (relative to the working directory)"
+        way_out = f"there is no folder {path.parent}; check the path (relative to {Path.cwd()})"
     elif near := difflib.get_close_matches(path.name, known, n=1, cutoff=0.75):
         way_out = f"did you mean {path.parent / near[0]}?"
     else:
-        way_out = "check the path (relative to the working directory)"
+        way_out = f"check the path (relative to {Path.cwd()})"
     return f"{path}: no such file; {way_out}"
 
 
@@ -295,7 +296,9 @@ def whole_characters(text: str) -> str:
     return text
 
 
-def json_rows(path: Path, take: Callable[[Any], T], wanted: object, normalise: bool = True) -> Iterator[tuple[int, T]]:
+def json_rows(
+    path: Path, take: Callable[[Any], T], wanted: object, normalise: bool = True, way_out: str = "correct the line, or set `columns`"
+) -> Iterator[tuple[int, T]]:
     """The lines of a file of JSON objects: the number of the line, and what `take` makes of its object.
 
     Empty lines are passed over. Raises `InputError`, with what is `wanted` of an object, for a line that is none, or from which `take`
@@ -308,8 +311,14 @@ def json_rows(path: Path, take: Callable[[Any], T], wanted: object, normalise: b
             taken = take(json.loads(line))
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             problem = f"not a JSON object with {wanted} ({error}): {line[:80]!r}"
-            raise InputError(f"{path}, line {number}: {problem}; correct the line, or set `columns`") from None
+            raise InputError(f"{path}, line {number}: {problem}; {way_out}") from None
         yield number, taken
+
+
+def _plain_text(row: Any) -> str:
+    """The text of a JSON object, as lines are read: its escapes have become characters since. `null` is an empty text."""
+    text = whole_characters("" if row["text"] is None else row["text"])
+    return unicodedata.normalize("NFC", text.replace(BYTE_ORDER_MARK, ""))
 
 
 def plain_lines(path: Path) -> Iterator[str]:
@@ -319,8 +328,8 @@ def plain_lines(path: Path) -> Iterator[str]:
     Raises `InputError` for other JSON, and an object without a text.
     """
     if kind_of(path) == ".jsonl":
-        for _, text in json_rows(path, lambda row: row["text"].splitlines(), "a text at the key `text`"):
-            yield from (*text, "")
+        for _, text in json_rows(path, _plain_text, "a text at the key `text`", way_out="correct or delete the line"):
+            yield from (*text.splitlines(), "")
         return
     if kind_of(path) == ".json":
         raise InputError(f"{path}: is no plain text; give a sentence a line, or JSON lines (.jsonl) with the key `text`")

@@ -92,10 +92,10 @@ const KINDS = {
       line(body, `query, ${count} documents`, row[1][0], code(0));
       eachArm(row, (head, at) => {
         const [rank, first] = row[3][at];
-        const list = made("ol", first.map(i => made("li", [`(grade ${documents[i][1]}) `, mark(documents[i][0], documents[i][1] < highest)])));
-        line(body, [...head, made("small", `a best one is at rank ${rank}`)], list, code(0));
+        const list = made("ol", first.map(i => made("li", [`(grade ${documents[i][1]}) `, mark(documents[i][0], documents[i][1] < highest || !highest)])));
+        line(body, highest ? [...head, made("small", `a best one is at rank ${rank}`)] : head, list, code(0));
       });
-      line(body, "a best one", documents.find(([, grade]) => grade === highest)[0], code(0));
+      line(body, "a best one", highest ? documents.find(([, grade]) => grade === highest)[0] : "no document is relevant", code(0));
     },
   },
   neighbours: {
