@@ -7,7 +7,6 @@ from snakemake.utils import min_version
 
 # Snakemake puts a Snakefile's folder on the path of modules, also where another workflow uses it (workflow.basedir is then the other's).
 from workflow_scripts.stage import resource
-from workflow_scripts.run.config import UNRECORDED
 from workflow_scripts.start import refuse_start, use_huge_pages
 
 min_version("9.27")  # a priority may be a function

@@ -29,7 +29,7 @@ from workflow_scripts.models import foreign_code
 from workflow_scripts.names import instead
 from workflow_scripts.run import analyses, arms, backbone_inputs, bridges, head_inputs, lexicon_inputs, report_inputs
 from workflow_scripts.run import searches, text_inputs, transfer_comparisons, urgency
-from workflow_scripts.run.config import check_folder, check_record, dumped, load
+from workflow_scripts.run.config import UNRECORDED, check_folder, check_record, dumped, load
 from workflow_scripts.run.uses import missing_files
 from workflow_scripts.run.digest import digest
 from workflow_scripts.run.locks import leave_locks_of_others

@@ -307,7 +307,7 @@ def compute(results: Path, plans: Plans, meteor_jar: Path | None = None) -> None
     for study in _of_texts(results, plans):
         wanted: Scores = study.settings.scores
         jar = meteor_jar or Path(wanted.meteor_jar or "")
-        if "METEOR" in wanted.metrics and wanted.meteor_jar and not jar.exists():
+        if wanted.meteor_jar and not jar.exists():
             raise InputError(
                 f"METEOR was computed by {jar}, which is not here; name the program with --meteor-jar, or add --stored, "
                 "which takes the scores as they are"
