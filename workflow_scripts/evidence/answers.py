@@ -26,6 +26,7 @@ import numpy as np
 import regex
 
 from workflow_scripts.evidence.counted import mean_of
+from workflow_scripts.text.words import UNSPACED
 
 COUNTS = ("f1", "em", "f1_mlqa", "em_mlqa", "questions")
 """What is counted in each question, in this order; scores are from 0 to 1."""
@@ -42,8 +43,8 @@ _ARTICLES = {
     "ar": re.compile("ال"),
 }
 _HAN = regex.compile(r"[\u4e00-\u9fa5]")
-_UNSPACED = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}]\p{M}*")
-_CHARACTERS = {"zh": _HAN, **dict.fromkeys(("yue", "ja", "th", "lo", "km", "my", "shn", "bo", "dz"), _UNSPACED)}
+_CHARACTER = regex.compile(rf"[{UNSPACED}\p{{Tibetan}}]\p{{M}}*")
+_CHARACTERS = {"zh": _HAN, **dict.fromkeys(("yue", "ja", "th", "lo", "km", "my", "shn", "bo", "dz"), _CHARACTER)}
 """Of languages without blanks between words: what is a word by itself."""
 
 

@@ -24,7 +24,7 @@ from workflow_scripts.stage import InputError, in_one_line, noted, run, write_js
 from workflow_scripts.storage import refused_file
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.languages import language
-from workflow_scripts.text.words import is_blank
+from workflow_scripts.text.words import UNSPACED, is_blank
 
 Tokenizer = Literal["13a", "intl", "char", "zh", "ja-mecab", "ko-mecab", "spm", "flores101", "flores200", "spBLEU-1K", "none"]
 """The tokenisers of sacreBLEU."""
@@ -118,7 +118,7 @@ class CharacterTER(TER):
 
 
 # a letter with its marks: Thai and its like write vowels above, below and beside it
-_CHARACTERS = regex.compile(r"(?=[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}])\X")
+_CHARACTERS = regex.compile(rf"(?=[{UNSPACED}\p{{Tibetan}}])\X")
 
 ROUGES = ("ROUGE-1", "ROUGE-2", "ROUGE-L")
 """The metrics for summaries; all of them ignore case."""

@@ -31,12 +31,15 @@ def count_links(text_a: Path, text_b: Path, segment: tuple[Segment, Segment], mo
 
     every = max(1, -(-sum(1 for _ in read_lines(text_a, normalise=False)) // most))
     forward, backward = FastAlignModel(), FastAlignModel()
-    too_long = sum(_is_too_long(a, b) for a, b in _all_sentences(text_a, text_b, segment, every))
-    if too_long:
-        print(f"note: {too_long:,} pairs have more than {_LONGEST:,} words on a side, and are not aligned", flush=True)
+    too_long = 0
     for a, b in _sentences(text_a, text_b, segment, every):
+        if _is_too_long(a, b):
+            too_long += 1
+            continue
         forward.add_sentence_pair(a, b)
         backward.add_sentence_pair(b, a)
+    if too_long:
+        print(f"note: {too_long:,} pairs have more than {_LONGEST:,} words on a side, and are not aligned", flush=True)
     links: Counter[tuple[str, str]] = Counter()
     # several threads would add up counts in another order in every run, and so round them in another way
     with threadpool_limits(limits=1, user_api="openmp"):
@@ -45,7 +48,7 @@ def count_links(text_a: Path, text_b: Path, segment: tuple[Segment, Segment], mo
         aligner = SymmetrizedAligner(forward, backward)
         # more links (GROW_DIAG) make a lexicon with a lower P@1 that covers hardly more of the text
         aligner.heuristic = SymmetrizationHeuristic.INTERSECTION
-        for batch in chunks(_sentences(text_a, text_b, segment, every)):
+        for batch in chunks(pair for pair in _sentences(text_a, text_b, segment, every) if not _is_too_long(*pair)):
             side_a, side_b = ([*side] for side in zip(*batch, strict=True))
             for a, b, (_, aligned) in zip(side_a, side_b, aligner.get_best_alignments(side_a, side_b), strict=True):
                 links.update((a[i], b[j]) for i, j in zip(*aligned.to_numpy().nonzero(), strict=True))
@@ -69,11 +72,6 @@ def _is_too_long(a: list[str], b: list[str]) -> bool:
 
 
 def _sentences(text_a: Path, text_b: Path, segment: tuple[Segment, Segment], every: int) -> Iterator[tuple[list[str], list[str]]]:
-    """The pairs that are aligned; raises as `_all_sentences`."""
-    return ((a, b) for a, b in _all_sentences(text_a, text_b, segment, every) if not _is_too_long(a, b))
-
-
-def _all_sentences(text_a: Path, text_b: Path, segment: tuple[Segment, Segment], every: int) -> Iterator[tuple[list[str], list[str]]]:
     """The words of both sides of every `every`-th pair of sentences. Raises `InputError` for sides of different length."""
     for pairs in chunks((a, b) for number, a, b in lockstep(text_a, text_b) if not number % every):
         side_a, side_b = (cut(side) for cut, side in zip(segment, zip(*pairs, strict=True), strict=True))

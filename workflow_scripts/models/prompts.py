@@ -159,11 +159,6 @@ class PromptedEncoder(nn.Module):
         whole, trained = super().state_dict(*given, **named), self.trained()
         return {name: weight for name, weight in whole.items() if name.removeprefix(named.get("prefix", "")) in trained}
 
-    @property
-    def _keys_to_ignore_on_save(self) -> list[str]:
-        """What the Trainer need not miss in a checkpoint: all that is not trained, or that shares a trained weight."""
-        return [name for name in super().state_dict() if name not in self.trained()]
-
     def tie_weights(self) -> None:
         """Have the output layer share the embeddings, as transformers' models do."""
         self.encoder.tie_weights()

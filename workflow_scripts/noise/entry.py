@@ -24,7 +24,7 @@ from workflow_scripts.errors import InputError
 from workflow_scripts.noise.candidates import Lookup, Lookups
 from workflow_scripts.noise.span_noise import Hits
 from workflow_scripts.text.languages import language
-from workflow_scripts.text.words import Words, is_part_of_word
+from workflow_scripts.text.words import UNSPACED, Words, is_part_of_word
 
 PARAMETERS = {
     "words": "the words of the sentence, as they are spelt; numbers are words, punctuation is not",
@@ -193,4 +193,4 @@ def _apart(pieces: list[str], line: str) -> Iterator[str]:
 
 
 # letters and digits of scripts with spaces between words
-_SPACED = regex.compile(r"[^\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\u30fc]")
+_SPACED = regex.compile(rf"[^{UNSPACED}\u30fc]")

@@ -304,23 +304,22 @@ def compute(results: Path, plans: Plans, meteor_jar: Path | None = None) -> None
 
     Raises `InputError` where METEOR was computed by a program that is not there.
     """
-    for study in _of_texts(results, plans):
-        wanted: Scores = study.settings.scores
-        jar = meteor_jar or Path(wanted.meteor_jar or "")
-        if wanted.meteor_jar and not jar.exists():
+    studies = [(study, metrics_with(study, meteor_jar)) for study in _of_texts(results, plans)]
+    for _, settings in studies:
+        if settings.meteor_jar and not Path(settings.meteor_jar).exists():
             raise InputError(
-                f"METEOR was computed by {jar}, which is not here; name the program with --meteor-jar, or add --stored, "
+                f"METEOR was computed by {settings.meteor_jar}, which is not here; name the program with --meteor-jar, or add --stored, "
                 "which takes the scores as they are"
             )
-    for study in _of_texts(results, plans):
+    for study, settings in studies:
         runs = [study.seed(arm, seed) for arm in study.arms for seed in study.seeds]
         for testset, run_folder in itertools.product(study.tested, runs):
             source, reference = study.test_files(testset)
-            written, code, settings = run_folder / f"{testset}.hyp", study.answered_in(testset), metrics_with(study, meteor_jar)
+            written, code = run_folder / f"{testset}.hyp", study.answered_in(testset)
             scores.main(written, reference, written.with_suffix(".scores.json"), language=code, source=source, settings=settings)
         with_comet = runs if getattr(study.settings, "comet", None) else []
         comet = {testset: tuple(folder / f"{testset}.comet.json" for folder in with_comet) for testset in study.tested}
-        compute_tests(study, study.run, metrics_with(study, meteor_jar), comet)
+        compute_tests(study, study.run, settings, comet)
 
 
 def metrics_with(study: Study, meteor_jar: Path | None) -> Scores:

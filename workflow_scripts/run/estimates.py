@@ -130,18 +130,22 @@ _OLD = ("p100", "v100", "t4")
 """GPUs that do not compute in bfloat16, so that `precision: auto` is float32 on them."""
 
 
+def _known_gpu(model: str) -> str:
+    """The GPU of `_GPUS` that the name of a cluster's is of; empty where there is none."""
+    plain = re.sub(r"[^a-z0-9]", "", model.lower())
+    # an A40 is no A4000
+    return next((name for name in sorted(_GPUS, key=len, reverse=True) if re.search(rf"{name}(?!\d)", plain)), "")
+
+
 def is_without_bfloat16(model: str) -> bool:
     """Whether a GPU of this name does not compute in bfloat16; False where the name does not tell."""
-    plain = re.sub(r"[^a-z0-9]", "", model.lower())
-    return any(re.search(rf"{name}(?!\d)", plain) for name in _OLD)
+    return _known_gpu(model) in _OLD
 
 
 def gpu_gigabytes(model: str) -> float | None:
     """The memory of a GPU by the name that a cluster gives it, of several sizes the smallest; None where the name does not tell."""
-    plain = re.sub(r"[^a-z0-9]", "", model.lower())
-    if "gh200" in plain:  # whose name may have the 480 GB of its CPU
+    if "gh200" in re.sub(r"[^a-z0-9]", "", model.lower()):  # whose name may have the 480 GB of its CPU
         return 96.0
     if size := re.search(r"(\d+)\s*gb", model.lower()):
         return float(size[1])
-    # an A40 is no A4000
-    return next((size for name, size in sorted(_GPUS.items(), key=lambda row: -len(row[0])) if re.search(rf"{name}(?!\d)", plain)), None)
+    return _GPUS.get(_known_gpu(model))

@@ -24,7 +24,7 @@ from workflow_scripts.text.files import write_lines
 from workflow_scripts.text.labelled import example_in_small_letters, is_too_short, keys, mean_lengths, texts_of, without_shared
 from workflow_scripts.text.questions import Span, parse_spans, write_spans
 from workflow_scripts.text.targets import MARKS, with_marks, without_marks
-from workflow_scripts.text.words import sentences
+from workflow_scripts.text.words import UNSPACED, sentences
 
 Translate = Callable[[list[str]], list[str]]
 """What translates sentences, in their order."""
@@ -151,16 +151,12 @@ def passage_in_parts(passage: str, answer: Span) -> list[str]:
     return [*before, marked, *(passage[start:stop] for start, stop in places if start >= end)]
 
 
-_UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
-"""Scripts that put no blanks between words."""
 _QUOTES = '"«»„“”‟‹›'
 """Quotation marks, most of which open in one language and close in another."""
 _ELIDED = r"\p{L}|qu|jusqu|lorsqu|puisqu|un|all|coll|dall|dell|nell|sull|quell"
 """What French and Italian words are without the vowel for which an apostrophe stands."""
-_NO_BLANK_AFTER = regex.compile(
-    rf"[\p{{Ps}}\p{{Pi}}¿¡{_UNSPACED}]$|[\p{{L}}\p{{Nd}}]\p{{Pd}}$|\S[/=]$|\b({_ELIDED})['’]$", regex.IGNORECASE
-)
-_NO_BLANK_BEFORE = regex.compile(rf"(?![&#@¿¡])[\p{{Po}}\p{{Pe}}\p{{Pf}}{_UNSPACED}]|\p{{Pd}}\p{{L}}")
+_NO_BLANK_AFTER = regex.compile(rf"[\p{{Ps}}\p{{Pi}}¿¡{UNSPACED}]$|[\p{{L}}\p{{Nd}}]\p{{Pd}}$|\S[/=]$|\b({_ELIDED})['’]$", regex.IGNORECASE)
+_NO_BLANK_BEFORE = regex.compile(rf"(?![&#@¿¡])[\p{{Po}}\p{{Pe}}\p{{Pf}}{UNSPACED}]|\p{{Pd}}\p{{L}}")
 _MARKED = regex.compile(rf"{regex.escape(MARKS[0])}\s*(.*?)\s*{regex.escape(MARKS[1])}")
 
 

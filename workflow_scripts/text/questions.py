@@ -26,6 +26,7 @@ from workflow_scripts.text.entities import CHANGED, as_characters, read_entities
 from workflow_scripts.text.files import BYTE_ORDER_MARK
 from workflow_scripts.text.parallel import clean_text
 from workflow_scripts.text.squad import Raw, raw_questions
+from workflow_scripts.text.words import UNSPACED
 
 Span = tuple[int, int]
 """Where an answer begins and ends in a passage, in characters."""
@@ -199,7 +200,7 @@ def _in_other_units(passage: str, wanted: str, begin: int) -> tuple[str, int] | 
     return None
 
 
-_OF_WORD = r"[\p{L}\p{M}\p{N}--\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
+_OF_WORD = rf"[\p{{L}}\p{{M}}\p{{N}}--{UNSPACED}]"
 _INSIDE_WORD = regex.compile(rf"(?<={_OF_WORD})(?={_OF_WORD})", regex.V1)
 """A place between two characters of a word, in scripts that put blanks between words."""
 

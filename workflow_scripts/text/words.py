@@ -162,6 +162,8 @@ def _rejoined(line: str, spans: Iterable[Span], foreign: regex.Pattern[str]) -> 
     return found
 
 
+UNSPACED = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+"""Scripts without blanks between words, as a part of a set of characters in a regular expression."""
 CLOSING_MARKS = ".!?…؟۔։།༎።፧፨᱾।॥៕꯫"
 """Marks at the ends of sentences, in scripts that put a space behind them."""
 
