@@ -50,6 +50,9 @@ def _learn(normaliser, cut, specials, alphabet):
         learnt.normalizer = normaliser
     learnt.pre_tokenizer = cut or pre_tokenizers.Split("▁", "merged_with_next")
     trainer = trainers.BpeTrainer(vocab_size=1_200, special_tokens=specials, initial_alphabet=[*alphabet], show_progress=False)
-    learnt.train_from_iterator((line for side in manual_pairs(300) for line in side), trainer)
+    pairs = zip(*manual_pairs(300), strict=True)
+    # real byte-level vocabularies have a full stop with the line breaks behind it as a piece
+    texts = (text for pair in pairs for text in (pair if normaliser else [*pair, "\n".join(pair) + "\n\na"]))
+    learnt.train_from_iterator(texts, trainer)
     model = json.loads(learnt.to_str())["model"]
     return model["vocab"], [tuple(pair) for pair in model["merges"]]

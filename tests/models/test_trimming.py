@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 from tiny_decoders import small_decoder
+from tiny_encoders import ENCODERS, tiny_encoder
 from tiny_models import manual_pairs, small_encoder, small_model, small_t5, train_sentencepiece
 from tiny_vocabularies import BYTES, UNUSED
 from transformers import AutoModel, AutoModelForCausalLM, AutoModelForMaskedLM, AutoModelForSeq2SeqLM, AutoTokenizer
@@ -140,10 +141,34 @@ def test_a_trimmed_decoder_is_asked_with_the_same_pieces(tmp_path, kind, chat):
     assert asked[0] == asked[1] and "ate" in asked[0][-1]
 
 
-@pytest.mark.parametrize("kind", ["bert", "xlm-roberta"])
-@pytest.mark.parametrize("opens", [AutoModel, AutoModelForMaskedLM])
+@pytest.mark.parametrize("kind", ["gemma3_text", "qwen3", "llama"])
+def test_examples_are_cut_into_the_same_pieces_though_which_are_shown_is_not_known(tmp_path, kind):
+    whole = small_decoder(tmp_path, kind)
+    pairs = [*zip(*manual_pairs(20), strict=True)]
+    (tmp_path / "train").write_text("\n".join(line for pair in pairs for line in pair), encoding="utf-8")
+    own = Templates(task="„{source}“, {target_language}:")
+    trimmed_backbone(whole, tmp_path, tmp_path / "train", templates=own.texts)
+    asked = []
+    for codec in map(load_codec, (whole, tmp_path / "trimmed")):
+        frames = []
+        for templates in (Templates(examples=pairs), replace(own, examples=pairs)):
+            codec.templates = templates
+            frames += [codec.frame(way).prompt([]) for way in (("de", "en"), ("en", "en"))]
+        asked.append([codec.tokenizer.convert_ids_to_tokens(row) for row in frames])
+    assert asked[0] == asked[1]
+    assert kind == "gemma3_text" or {".Ċ", ".ĊĊ"} <= {*asked[0][0]}
+
+
+ALL_ENCODERS = ("bert", "xlm-roberta", *ENCODERS)
+HEADLESS = ("e5", "deberta")  # as they are on the hub
+
+
+@pytest.mark.parametrize(
+    ("kind", "opens"),
+    [*((kind, AutoModel) for kind in ALL_ENCODERS), *((kind, AutoModelForMaskedLM) for kind in ALL_ENCODERS if kind not in HEADLESS)],
+)
 def test_a_trimmed_encoder_reads_and_guesses_as_the_whole_one(tmp_path, kind, opens):
-    networks, tokenizers, kept = trimmed(small_encoder(tmp_path, kind), opens, tmp_path)
+    networks, tokenizers, kept = trimmed((tiny_encoder if kind in ENCODERS else small_encoder)(tmp_path, kind), opens, tmp_path)
     assert len(kept) == len(tokenizers[1]) == networks[1].config.vocab_size < len(tokenizers[0])
     assert same_pieces(tokenizers, kept, [*TEXT, *PROMPTS])
     row = tokenizers[1](TEXT[:1], truncation=True, max_length=60, return_tensors="pt")["input_ids"]

@@ -13,7 +13,7 @@ from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks.classification import CLASSIFICATION, Classification
 from workflow_scripts.tasks.head import finetune, predict
-from workflow_scripts.tasks.verbaliser import Asked, Verbaliser, asked_in, check_answers, scored, ties, words_of
+from workflow_scripts.tasks.verbaliser import Asked, Verbaliser, asked_in, check_answers, prompt_of, scored, ties, words_of
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.training.job import TrainingJob
@@ -73,6 +73,13 @@ def test_an_arm_that_trains_nothing_answers_with_the_likeliest_words(model, tmp_
     assert float(list(read_lines(tmp_path / "curve.tsv"))[1].split("\t")[-1]) == pytest.approx(
         report["handed_on"]["dev_accuracy"], abs=1e-3
     )
+
+
+def test_a_blank_at_the_end_of_the_template_belongs_to_the_label(model):
+    codec, network, example = load_codec(model), whole(model), Example("Calc", "The sum of the cells.", "")
+    ways = [Asked(LABELS, Verbaliser(template=f"{{text}}\nLabel:{blank}"), [], 100) for blank in ("", " ")]
+    assert torch.equal(*(scored(network, codec, way, [example], "en") for way in ways))
+    assert prompt_of(example, "en", ways[1].verbaliser).endswith("Label:")
 
 
 def whole(folder):

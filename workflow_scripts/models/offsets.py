@@ -5,10 +5,10 @@ pieces, and several blanks one. Fast tokenizers know which characters a piece ca
 with, counts bytes of the text before normalisation. The pieces of ByT5 are these bytes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any, NamedTuple
 
-from workflow_scripts.models.tokenisation import WORD_START
+from workflow_scripts.models.tokenisation import WORD_START, special_pieces
 
 
 class Pieces(NamedTuple):
@@ -23,7 +23,7 @@ class Pieces(NamedTuple):
 
 def pieces_in_place(tokenizer: Any, texts: Sequence[str]) -> list[Pieces]:
     """The pieces of each text; special tokens that happen to stand in a text are read as text."""
-    specials = set(tokenizer.all_special_tokens)
+    specials = special_pieces(tokenizer)
     changed = [defuse_in_place(text, specials) for text in texts]
     cut = _cut_fast if tokenizer.is_fast else _cut_sentencepiece if hasattr(tokenizer, "sp_model") else _cut_bytes
     found = []
@@ -35,7 +35,7 @@ def pieces_in_place(tokenizer: Any, texts: Sequence[str]) -> list[Pieces]:
     return found
 
 
-def defuse_in_place(text: str, specials: set[str]) -> tuple[str, list[int]]:
+def defuse_in_place(text: str, specials: Set[str]) -> tuple[str, list[int]]:
     """`text` with special tokens taken apart by a blank, and for each character the place in `text`; no places where nothing changed.
 
     The last place is the end of the text.

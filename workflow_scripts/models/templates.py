@@ -13,6 +13,7 @@ T5 and its kin have no tags of languages either. What they are to do may stand b
 Training writes the templates into the model's folder (`FILE`), and whatever loads the model asks by them.
 """
 
+import itertools
 import json
 import string
 from collections.abc import Iterable, Sequence
@@ -133,6 +134,17 @@ def rendered(templates: Iterable[str], languages: Iterable[str], usual: bool = T
     that is cut down keeps its pieces."""
     filled = _filled((*((USUAL, Templates.restore) if usual else ()), *templates), languages, Templates.mask)
     return [part for text in filled for part in (text, f"a{text}{BETWEEN}a")]
+
+
+def behind_texts(templates: Iterable[str]) -> list[str]:
+    """What templates, or the usual ones, have directly behind a source, and behind an answer, with a letter at its end.
+
+    In an example that is shown, these and the text before them are cut into pieces as one. Many byte-level vocabularies (Qwen's, Llama
+    3's) have a full stop with the line break behind it as one piece.
+    """
+    parts = [part for template in (USUAL, Templates.restore, *templates) for part in string.Formatter().parse(template)]
+    behind = [after for (_, place, _, _), (after, *_) in itertools.pairwise(parts) if place == "source"]
+    return [*dict.fromkeys(f"{text}a" for text in (BETWEEN, "\n", *behind) if text)]
 
 
 def rendered_in_chat(tokenizer: Any, templates: Iterable[str], languages: Iterable[str]) -> list[str]:

@@ -123,8 +123,7 @@ class Codec:
 
     def frame(self, languages: tuple[str, str], kind: str = "task") -> Frame:
         """What stands around the source where a decoder is asked: to do the task, or to restore (`kind`)."""
-        specials = set(self.tokenizer.all_special_tokens)
-        shown = [(defuse(self._running(a), specials), defuse(self._running(b), specials)) for a, b in self.templates.examples]
+        shown = [(defuse(self._running(a), self._specials), defuse(self._running(b), self._specials)) for a, b in self.templates.examples]
         return frame_of(replace(self.templates, examples=shown), self.tokenizer, languages, kind)
 
     def prefix(self, languages: tuple[str, str], kind: str = "task") -> list[int]:
@@ -234,10 +233,18 @@ class Codec:
                     f"the backbone's vocabulary ({self.form.label}) has no {MASK}, so it cannot restore masked text; choose another"
                 )
             return self._with_sentinels(lines, sentinels)
-        specials = set(self.tokenizer.all_special_tokens) - ({MASK} if masks else set())
+        specials = self._specials_but_masks if masks else self._specials
         if any("<" in line or "_" in line or "[" in line for line in lines):
             lines = [defuse(line, specials) for line in lines]
         return self.tokenizer(lines, add_special_tokens=False, verbose=False)["input_ids"] if lines else []
+
+    @functools.cached_property
+    def _specials(self) -> frozenset[str]:
+        return special_pieces(self.tokenizer)
+
+    @functools.cached_property
+    def _specials_but_masks(self) -> frozenset[str]:
+        return self._specials - {MASK}
 
     def _with_sentinels(self, lines: list[str], sentinels: list[int]) -> list[list[int]]:
         """Ids of lines in which the masks are T5's sentinels, one after the other; where there are more masks, the first comes again."""
@@ -372,12 +379,22 @@ def unlearnt(piece: Any) -> Any:
     return -101 - piece
 
 
-def defuse(line: str, specials: set[str]) -> str:
-    """`line` with a break inside each special token that occurs in it, so that it is read as plain text."""
-    for special in specials:
-        if special in line:
-            line = line.replace(special, f"{special[0]} {special[1:]}")
-    return line
+def special_pieces(tokenizer: Any) -> frozenset[str]:
+    """The pieces that a tokenizer takes for signs of its own wherever they stand in a text: those that it names, as `</s>`, and others that
+    were added as such, as Gemma's `<start_of_turn>`."""
+    added = tokenizer.added_tokens_decoder.values()
+    return frozenset({*tokenizer.all_special_tokens, *(piece.content for piece in added if piece.special)})
+
+
+def defuse(line: str, specials: frozenset[str]) -> str:
+    """`line` with a break inside each special piece that occurs in it, so that it is read as plain text."""
+    return _any_of(specials).sub(lambda found: f"{found[0][0]} {found[0][1:]}", line)
+
+
+@functools.lru_cache(maxsize=16)
+def _any_of(specials: frozenset[str]) -> re.Pattern[str]:
+    """A pattern for any of these pieces, the longest first; Gemma has six thousand."""
+    return re.compile("|".join(map(re.escape, sorted(filter(None, specials), key=len, reverse=True))) or r"(?!)")
 
 
 def load_codec(folder: Path | str, documents: bool = False) -> Codec:

@@ -20,7 +20,7 @@ surroundings may be cut into smaller ones.
 """
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
@@ -49,11 +49,13 @@ class Trimmed(NamedTuple):
     """Of the text: `pieces`, those of them that are single bytes, as the vocabulary has no piece (`in_bytes`), and `unknown` ones."""
 
 
-def trim(network: PreTrainedModel, codec: Codec, text: Iterable[str], folder: Path, prompts: Iterable[str] = ()) -> Trimmed:
+def trim(
+    network: PreTrainedModel, codec: Codec, text: Iterable[str], folder: Path, prompts: Iterable[str] = (), behind: Sequence[str] = ()
+) -> Trimmed:
     """Cut `network` down in place to the pieces of `text`; the tokenizer of the pieces that are left is written to `folder`.
 
-    `prompts` are further texts, cut as they stand, special tokens included, such as those that a template makes. A model that reads bytes
-    (ByT5) stays as it is, and all pieces of the text count as bytes. Raises `InputError` for a tokenizer that keeps its pieces in no
+    `prompts` are further texts, cut as they stand, special tokens included, such as those that a template makes. `behind` are texts that
+    may stand directly behind a line, so that its last word is cut into pieces together with them. A model that reads bytes (ByT5) stays as it is, and all pieces of the text count as bytes. Raises `InputError` for a tokenizer that keeps its pieces in no
     `tokenizer.json` (M2M-100's).
     """
     if codec.form.reads_bytes:
@@ -61,7 +63,7 @@ def trim(network: PreTrainedModel, codec: Codec, text: Iterable[str], folder: Pa
         size = sum(len(line.encode()) for line in text)
         return Trimmed(codec, {"pieces": size, "in_bytes": size, "unknown": 0})
     check_trimmable(codec)
-    used = pieces_used(codec, text, prompts)
+    used = pieces_used(codec, text, prompts, behind)
     kept = pieces_to_keep(codec.tokenizer, {*used.ids, *sentinel_ids(codec), *ids_in_settings(network)})
     trimmed = replace(codec, tokenizer=trim_tokenizer(codec.tokenizer, kept, folder))
     trim_network(network, kept)
@@ -86,8 +88,8 @@ class Used:
     counts: dict[str, int] = field(default_factory=lambda: {"pieces": 0, "in_bytes": 0, "unknown": 0})
 
 
-def pieces_used(codec: Codec, text: Iterable[str], prompts: Iterable[str] = ()) -> Used:
-    """The pieces of `text`, in all the forms in which noise and templates use it, and of `prompts`."""
+def pieces_used(codec: Codec, text: Iterable[str], prompts: Iterable[str] = (), behind: Sequence[str] = ()) -> Used:
+    """The pieces of `text`, in all the forms in which noise and templates use it, also with any of `behind` there, and of `prompts`."""
     used, unknown, content = Used(), codec.tokenizer.unk_token_id, content_of(codec.tokenizer)
     # a blank or a line break by itself is spelt by no bytes, though byte-level vocabularies write it with such signs
     alone = {codec.tokenizer.convert_tokens_to_ids(piece) for piece in byte_pieces(content) - ALWAYS - {"Ġ", "Ċ", "ĉ", "č"}}
@@ -102,6 +104,8 @@ def pieces_used(codec: Codec, text: Iterable[str], prompts: Iterable[str] = ()) 
                     used.counts["pieces"] += len(ids)
                     used.counts["in_bytes"] += sum(i in alone for i in ids)
                     used.counts["unknown"] += sum(i == unknown for i in ids)
+        ends = dict.fromkeys("".join(line.rpartition(" ")[1:]) for line in lines) if behind else ()
+        used.ids.update(i for ids in codec.pieces([f"{end}{text}" for end in ends for text in behind]) for i in ids)
     for lines in chunks(prompts):
         for ids in codec.tokenizer(lines, add_special_tokens=False, verbose=False)["input_ids"]:
             used.ids.update(ids)
@@ -240,8 +244,9 @@ def ids_in_settings(network: Any) -> set[int]:
 def trim_network(network: Any, kept: list[int]) -> None:
     """Keep these rows of the embeddings and of the output layer; ids in the settings follow."""
     new_id = {old: new for new, old in enumerate(kept)}
+    settings = [*_settings_of_ids(network)]
     keep_rows(network, kept)
-    for config, name, value in [*_settings_of_ids(network)]:
+    for config, name, value in settings:
         # the tag of a language that the tokenizer has lost becomes None
         setattr(config, name, [new_id[i] for i in value if i in new_id] if isinstance(value, list) else new_id.get(value))
     if words := getattr(getattr(network, "generation_config", None), "bad_words_ids", None):
@@ -249,9 +254,13 @@ def trim_network(network: Any, kept: list[int]) -> None:
 
 
 def _settings_of_ids(network: Any) -> Iterator[tuple[Any, str, Any]]:
-    """Configuration, name and value of each setting that is an id of a piece, or a list of ids."""
+    """Configuration, name and value of each setting that is an id of a piece, or a list of ids.
+
+    An id that the embeddings never had a row for, such as the default of a mask that the model lacks, names no piece.
+    """
+    rows = network.get_input_embeddings().num_embeddings
     for config in (*configs_of(network.config), getattr(network, "generation_config", None)):
         for name, value in [*vars(config).items()] if config else ():
             ids = value if isinstance(value, list) else [value]
-            if name.endswith(_IDS) and ids and all(type(i) is int and i >= 0 for i in ids):
+            if name.endswith(_IDS) and ids and all(type(i) is int and 0 <= i < rows for i in ids):
                 yield config, name, value

@@ -16,7 +16,7 @@ from workflow_scripts.models.networks import load_network
 from workflow_scripts.models.products import quick_products
 from workflow_scripts.models.recognition import UNLIMITED, family_of, longest_row, network_config
 from workflow_scripts.models.structure import tells_texts_apart
-from workflow_scripts.models.tokenisation import defuse, load_codec
+from workflow_scripts.models.tokenisation import defuse, load_codec, special_pieces
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.head_settings import HeadSettings, TextHeadSettings
 from workflow_scripts.text.examples import Example
@@ -124,7 +124,7 @@ class Reader:
             return self.codec.encode_pairs(texts, pairs, code, longest)
         if not self.is_encoder:
             return self.codec.encode(texts, code, longest)
-        specials = set(self.tokenizer.all_special_tokens)
+        specials = special_pieces(self.tokenizer)
         sides = [[defuse(line, specials) for line in side] for side in (texts, pairs) if side]
         return self.tokenizer(*sides, truncation="longest_first", max_length=longest)["input_ids"]
 

@@ -94,7 +94,7 @@ def check_answers(labels: Sequence[str], answers: Sequence[Sequence[int]], norma
 
 def texts(verbaliser: Verbaliser, labels: Sequence[str]) -> list[str]:
     """The prompt and the words, as `templates.rendered` takes them: a vocabulary that is cut down keeps their pieces."""
-    prompt = (verbaliser.template or _OF_PAIRS).format(text="{source}", pair="{source}", language="{source_language}")
+    prompt = (verbaliser.template or _OF_PAIRS).rstrip(" ").format(text="{source}", pair="{source}", language="{source_language}")
     words = [in_both_forms(verbaliser.words.get(label, label)) for label in labels]
     # in a chat an answer begins its turn, without a blank
     return [prompt, *(behind for _, behind in words), *(alone for alone, _ in words if verbaliser.chat)]
@@ -188,9 +188,9 @@ def opened(folder: Path, head: Any) -> tuple[Codec, Any]:
 
 
 def prompt_of(example: Example, code: str, verbaliser: Verbaliser) -> str:
-    """The template with an example in it."""
+    """The template with an example in it. A blank at its end belongs to the label's words behind it."""
     template = verbaliser.template or (_OF_PAIRS if example.pair else _OF_TEXTS)
-    return template.format(text=example.text, pair=example.pair, language=language(code).name)
+    return template.rstrip(" ").format(text=example.text, pair=example.pair, language=language(code).name)
 
 
 def scored(network: Any, codec: Codec, asked: Asked, examples: Sequence[Example], code: str, precision: str = "float32") -> torch.Tensor:

@@ -391,7 +391,7 @@ def _network_for(local: str, family: Family, only_reads: str, use: Use) -> "PreT
 
 def _trimmed(network: "PreTrainedModel", codec: "Codec", use: Use, folder: Path) -> "Trimmed":
     """The network in place, and its tokenizer, with the pieces that the experiments need, and how many those are."""
-    from workflow_scripts.models.templates import rendered, rendered_in_chat
+    from workflow_scripts.models.templates import behind_texts, rendered, rendered_in_chat
     from workflow_scripts.models.trimming import trim
 
     if not use.text:
@@ -401,7 +401,8 @@ def _trimmed(network: "PreTrainedModel", codec: "Codec", use: Use, folder: Path)
     asked += [f"{prefix}a" for prefix in use.prefixes]
     if use.chat and form.causal:
         asked += rendered_in_chat(codec.tokenizer, use.templates, use.languages)
-    return trim(network, codec, (line for path in use.text for line in read_sentences(path)), folder, asked)
+    behind = behind_texts(use.templates) if form.causal else []
+    return trim(network, codec, (line for path in use.text for line in read_sentences(path)), folder, asked, behind)
 
 
 def load_from_fairseq(settings: Backbone, beside: Path, load: Callable[..., dict]) -> dict:
