@@ -10,14 +10,14 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 from tiny_decoders import small_decoder
-from tiny_models import manual_pairs, small_encoder, small_model
+from tiny_models import manual_pairs, small_encoder, small_model, small_t5
 from transformers import AutoConfig, AutoModelForSeq2SeqLM, MBartForConditionalGeneration
 
 from workflow_scripts import registry
 from workflow_scripts.models import decoding, engines
 from workflow_scripts.models.decoding import Decoding, computed_in
 from workflow_scripts.models.engines import number_formats
-from workflow_scripts.models.recognition import longest_row
+from workflow_scripts.models.recognition import longest_row, network_config
 from workflow_scripts.models.sga import FILE
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, read_json
@@ -329,3 +329,31 @@ def test_lines_that_are_longer_than_the_model_reads_are_named(tmp_path, capsys, 
     assert len(whole) > longest and (said["sentences"], said["longest"], said["too_long"]) == (3, longest, [2])
     assert said["unknown"] == {"de": {"share": 0, "word": ""}}
     assert f"WARNING: {source}: 1 line(s) have more than the {longest:,} pieces that the model reads" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("engine", ["ctranslate2", "huggingface"])
+@pytest.mark.parametrize("kind", ["mbart", "m2m100", "mt5", "gemma3_text"])
+def test_translations_without_an_end_are_named(tmp_path, capsys, engine, kind):
+    make = {"gemma3_text": small_decoder, "mt5": small_t5}.get(kind, small_model)
+    said, written = unfinished(make(tmp_path, kind), tmp_path, capsys, engine, min_length=2, max_length=2)
+    assert said == [1, 3] and "translations of 2 line(s) have as many pieces as they may have, and no end: 1, 3;" in written
+
+
+@pytest.mark.parametrize("engine", ["ctranslate2", "huggingface"])
+def test_translations_that_end_are_not_named(tmp_path, capsys, engine):
+    model = small_model(tmp_path)
+    weights = load_file(model / "model.safetensors")
+    weights["final_logits_bias"] = torch.zeros(1, network_config(model).vocab_size)
+    weights["final_logits_bias"][0, load_codec(model).tokenizer.eos_token_id] = 1e4
+    save_file(weights, model / "model.safetensors", {"format": "pt"})
+    said, written = unfinished(model, tmp_path, capsys, engine, min_length=2, max_length=9)
+    assert said == [] and "no end" not in written
+
+
+def unfinished(model, folder, capsys, engine, **lengths):
+    """The lines, of three with an empty one, whose translations have no end, and what was printed."""
+    source, report = folder / "t.de", folder / "t.json"
+    source.write_text("Die Datei.\n\nEine Zelle.\n")
+    settings = Decoding(beam_size=1, engine=engine, **lengths)
+    decoding.main(model, source, folder / "t.hyp", report=report, languages=("de", "en"), threads=1, settings=settings)
+    return read_json(report)["unfinished"], capsys.readouterr().out

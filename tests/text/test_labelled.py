@@ -175,6 +175,9 @@ def test_cells_that_python_quoted_are_read_without_their_quotation_marks(tmp_pat
     found = examples(tmp_path / "x.tsv", columns=PAIRS.columns, quoted=True)
     assert found == [("no", 'He said "no" .', "It rains."), ("yes", '"Yes"', "Ja.")]
     assert examples(tmp_path / "x.tsv", columns=PAIRS.columns)[0][1] == '"He said ""no"" ."'
+    # nor does a carriage return end a line here
+    (tmp_path / "x.tsv").write_bytes(b"A man\rsleeps.\tIt rains.\tno\r\n")
+    assert examples(tmp_path / "x.tsv", columns=PAIRS.columns, quoted=True) == [("no", "A man sleeps.", "It rains.")]
 
 
 def test_a_part_that_no_block_of_lines_falls_to_says_what_to_do(tmp_path):

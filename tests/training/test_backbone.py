@@ -82,6 +82,15 @@ def test_a_vocabulary_is_learnt_from_all_parts_of_a_large_text(tmp_path, monkeyp
     assert len(read) == 200 and len({*read} & {*german}) >= 90 and len({*read} & {*english}) >= 90
 
 
+def test_a_vocabulary_is_learnt_from_lines_of_any_length(tmp_path):
+    """SentencePiece would leave out what has more than 16,384 bytes, without a word."""
+    german, english = (" ".join(side) for side in manual_pairs(700))
+    assert len(german.encode()) > 16_384 < len(english.encode())
+    start = build_model(Small(text={}, vocabulary=600), "mbart", ("de", "en"), [german, english], (), tmp_path, 1)
+    assert len(load_codec(start).tokenizer) >= 600
+    assert (tmp_path / "vocabulary.txt").read_text("utf-8").replace("\n", "") == german + english
+
+
 def run(folder, settings, **arguments):
     out = folder / "out"
     backbone.main(

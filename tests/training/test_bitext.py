@@ -17,7 +17,7 @@ from workflow_scripts import registry
 from workflow_scripts.models.templates import Templates
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.stage import InputError
-from workflow_scripts.text.corpus import leak_key
+from workflow_scripts.text.corpus import leak_key, leak_keys
 from workflow_scripts.training.backbone import Backbone
 from workflow_scripts.training.bitext import Bitext, Pairs, SampledPairs, directions, drawn_pairs, read_bitext, read_pairs, shares, unpaired
 from workflow_scripts.training.pretraining import Text, read_text
@@ -149,6 +149,29 @@ def test_a_break_in_a_sentence_leaves_pairs_together(tmp_path):
         read_text(block(), Texts(("de", "en"), (), (tmp_path / "train.de",), sides["train"], sides["dev"]))
 
 
+def test_a_held_out_sentence_is_found_among_others(tmp_path):
+    german = ["Das Meer ist heute ruhig und weit. Wir gehen an den Strand.", "Ja. Wir gehen morgen in die Stadt."]
+    english = ["The sea is calm and wide today. We go to the beach.", "Yes. We go to town tomorrow."]
+    for code, lines in (("de", german), ("en", english)):
+        (tmp_path / f"mono.{code}").write_text("".join(f"{line}\n" for line in ["Alpha", "Beta", "Gamma", *lines]))
+        (tmp_path / f"train.{code}").write_text("".join(f"{line}\n" for line in lines))
+    (tmp_path / "dev.de").write_text("Eins\n")
+    (tmp_path / "dev.en").write_text("One\n")
+    # a short sentence comes in any text
+    (tmp_path / "test.de").write_text("das meer ist heute ruhig, und weit\nJa.\n")
+    sides, dev = ((tmp_path / f"{part}.de", tmp_path / f"{part}.en") for part in ("train", "dev"))
+    own = replace(block(), text={"de": str(tmp_path / "mono.de")}, dev_lines=1)
+    train, _, left_out = read_text(own, Texts(("de", "en"), (), (tmp_path / "test.de",), sides, dev))
+    assert train.bitext[0].sides == {"de": german[1:], "en": english[1:]}
+    assert left_out["held_out"] == {"de": 1, train.bitext[0].name: 1}
+    assert leak_keys("天气很好。我们今天一起去海边。", "zh") == {"天气很好 我们今天一起去海边", "我们今天一起去海边"}
+
+
+def test_dev_lines_of_a_language_come_from_all_its_corpora():
+    several = [Bitext(name, {"en": [f"{name} {at}" for at in range(10)]}) for name in "abc"]
+    assert [line[0] for line in unpaired(several, 6)["en"]] == [*"aabbcc"] and len(unpaired(several)["en"]) == 30
+
+
 def test_lines_that_are_kept_back_come_in_by_no_other_way(corpora, tmp_path):
     """The text of a language may be a side of the bitext. Breaks between documents are those of the part's own lines."""
     lines = (corpora / "a.de-en/train.de").read_text().splitlines()
@@ -166,9 +189,10 @@ def test_a_line_that_comes_again_is_learnt_from_or_measured_on(tmp_path):
     pages = ["Home | About", "This is text number {} of the site.", "Read more", ""]
     names = [f"{a}{b}" for a in "abcdefgh" for b in "abcdefgh"]
     (tmp_path / "web.en").write_text("".join(f"{line}\n".format(name) for name in names for line in pages))
-    train, dev, equal = read_text(Pretraining(text={"en": str(tmp_path / "web.en")}, dev_lines=30), Texts(("en",)))
+    train, dev, left_out = read_text(Pretraining(text={"en": str(tmp_path / "web.en")}, dev_lines=30), Texts(("en",)))
     assert len(dev.lines["en"]) == 30 and dev.lines["en"][:3] == ["Home | About", "This is text number aa of the site.", "Read more"]
-    assert train.lines["en"] == [pages[1].format(name) for name in names[10:]] and equal == {"en": 108}
+    assert train.lines["en"] == [pages[1].format(name) for name in names[10:]]
+    assert left_out == {"equal_to_dev": {"en": 108}, "held_out": {"en": 0}}
     # each line that is left begins a document, as the heading before it did
     assert train.breaks["en"] == [*range(54)]
     (tmp_path / "web.en").write_text("Home\n" * 200)

@@ -93,6 +93,13 @@ def test_masks_of_words_leave_no_piece_of_a_word_to_read(encoder, unit):
     assert seen
 
 
+def test_long_lines_have_rounds_for_what_is_read_of_them(tmp_path):
+    block = Pretraining(training=Training(updates=10, batch_tokens=1000, max_length=50))
+    text = Text({"en": ["one two three four five " * 40] * 20}), Text({"en": ["one two"] * 2})
+    material = registry.entry("objective", "denoising").prepare(block, *text, 1, tmp_path)
+    assert sum(name.startswith("round") for name in material.text) == math.ceil(10_000 / (20 * 50 + 2 * 2))
+
+
 def test_a_language_whose_words_are_not_known_gets_no_more_rounds_than_its_letters_need(tmp_path):
     """What stands between two blanks is a clause in Khmer, so there are few words."""
     lines = {

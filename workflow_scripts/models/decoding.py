@@ -175,7 +175,8 @@ class Translate:
         self._codec, self._longest, self._write, self._said = codec, longest, write, said or {}
         self.about: dict[str, Any] = {}
         """Of the last lines: how many pieces the model reads (`longest`), the numbers, from 1, of lines that have more (`too_long`), and
-        what share of the pieces the vocabulary lacks (`unknown`, by language, with an example); also what the engine has `said` of them."""
+        what share of the pieces the vocabulary lacks (`unknown`, by language, with an example); the numbers of lines whose translation has
+        the most pieces that one may have, and no end (`unfinished`); also what the engine has `said` of them."""
 
     def __call__(self, lines: list[str], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
         """The best hypotheses of each line."""
@@ -188,14 +189,22 @@ class Translate:
         self.about = {"longest": self._longest, "too_long": cut, "unknown": unknown}
         written = iter(self._write(self._codec.asked(kept, languages), languages, n_best) if kept else [])
         self.about |= self._said
-        return [[Hypothesis(0.0, "")] if is_blank(line) else next(written) for line in lines]
+        found = [[Hypothesis(0.0, "")] if is_blank(line) else next(written) for line in lines]
+        self.about["unfinished"] = [number for number, ranked in enumerate(found, 1) if not ranked[0].ended]
+        return found
 
     def warn(self, what: Path | str) -> None:
-        """Say which of the last lines, those of `what`, were cut, if any were."""
+        """Say which of the last lines, those of `what`, were cut, and which translations were, if any were."""
         if cut := self.about.get("too_long"):
-            numbers = ", ".join(map(str, cut[:10])) + (", …" if len(cut) > 10 else "")
             said = f"{len(cut):,} line(s) have more than the {self._longest:,} pieces that the model reads, and their ends are lost"
-            print(f"WARNING: {what}: {said}: {numbers}; split them into sentences", flush=True)
+            print(f"WARNING: {what}: {said}: {_first_of(cut)}; split them into sentences", flush=True)
+        if cut := self.about.get("unfinished"):
+            said = f"the translations of {len(cut):,} line(s) have as many pieces as they may have, and no end"
+            print(f"WARNING: {what}: {said}: {_first_of(cut)}; raise decoding.max_length, or split these lines", flush=True)
+
+
+def _first_of(numbers: list[int]) -> str:
+    return ", ".join(map(str, numbers[:10])) + (", …" if len(numbers) > 10 else "")
 
 
 def translator(

@@ -208,11 +208,13 @@ def translated_by(
         [tokenizer.convert_ids_to_tokens(row) for row in rows],
         target_prefix=[tag] * len(rows),
         max_input_length=0,  # the rows are as long as the model allows; by default all are cut to 1,024 pieces
+        return_end_token=True,
         num_hypotheses=n_best,
         return_scores=n_best > 1,
         **search,
     )
-    return _ranked(codec, [[tokenizer.convert_tokens_to_ids(one) for one in each.hypotheses] for each in results], results)
+    ends = {tokenizer.eos_token_id}
+    return _ranked(codec, [[tokenizer.convert_tokens_to_ids(one) for one in each.hypotheses] for each in results], results, ends)
 
 
 def continued_by(
@@ -227,12 +229,16 @@ def continued_by(
         return_scores=n_best > 1,
         **search,
     )
-    return _ranked(codec, [each.sequences_ids for each in results], results)
+    return _ranked(codec, [each.sequences_ids for each in results], results, {*search["end_token"]})
 
 
-def _ranked(codec: Codec, written: list[list[list[int]]], results: Any) -> list[list[Hypothesis]]:
+def _ranked(codec: Codec, written: list[list[list[int]]], results: Any, ends: set[int]) -> list[list[Hypothesis]]:
     scores = [each.scores or [math.nan] * len(some) for each, some in zip(results, written, strict=True)]
-    return [[Hypothesis(*one) for one in zip(own, codec.decode(some), strict=True)] for own, some in zip(scores, written, strict=True)]
+    ended = [[ids[-1:] != [] and ids[-1] in ends for ids in some] for some in written]
+    return [
+        [Hypothesis(*one) for one in zip(own, codec.decode(some), which, strict=True)]
+        for own, some, which in zip(scores, written, ended, strict=True)
+    ]
 
 
 CLOSE = 0.05

@@ -23,6 +23,8 @@ class Hypothesis(NamedTuple):
 
     score: float
     text: str
+    ended: bool = True
+    """Whether the model ended it, as far as that is known: if not, it has as many pieces as a translation may have."""
 
 
 def generate(network: PreTrainedModel, codec: Codec, rows: Sequence[Sequence[int]], code: str, beam_size: int, **choices: Any) -> list[str]:
@@ -56,7 +58,8 @@ def beam_search(
     positions = longest_output(network.config)
     translations: list[list[Hypothesis]] = [[] for _ in rows]
     translate: Any = network.generate
-    ends = {"eos_token_id": codec.ends(network)} if codec.form.causal else {}
+    end = end_pieces(network, codec)
+    ends = {"eos_token_id": sorted(end)} if codec.form.causal else {}
     # processes that have a part of the weights each put them together as often as the slowest needs them
     together = {"synced_gpus": True} if getattr(network, "is_spread", False) else {}
     for chosen, batch in padded_batches(rows, tokens, codec, network.device):
@@ -78,12 +81,21 @@ def beam_search(
                 **ends,
                 **together,
             )
-        prompt = batch["input_ids"].shape[1] if codec.form.causal else 0
+        # what is written begins behind the prompt, or behind the piece that the decoder starts with
+        written = output.sequences[:, batch["input_ids"].shape[1] if codec.form.causal else 1 :].tolist()
         scores = getattr(output, "sequences_scores", None)
-        scores = [math.nan] * len(output.sequences) if scores is None else scores.tolist()
-        for place, (score, line) in enumerate(zip(scores, codec.decode(output.sequences[:, prompt:].tolist()), strict=True)):
-            translations[chosen[place // n_best]].append(Hypothesis(score, line))
+        scores = [math.nan] * len(written) if scores is None else scores.tolist()
+        for place, (score, ids, line) in enumerate(zip(scores, written, codec.decode(written), strict=True)):
+            translations[chosen[place // n_best]].append(Hypothesis(score, line, not end.isdisjoint(ids)))
     return translations
+
+
+def end_pieces(network: Any, codec: Codec) -> set[int]:
+    """The pieces at which a text ends."""
+    if codec.form.causal:
+        return {*codec.ends(network)}
+    own = network.generation_config.eos_token_id
+    return {codec.tokenizer.eos_token_id, *(own if isinstance(own, list) else [own])} - {None}
 
 
 def padded_batches(

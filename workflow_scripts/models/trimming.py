@@ -55,8 +55,9 @@ def trim(
     """Cut `network` down in place to the pieces of `text`; the tokenizer of the pieces that are left is written to `folder`.
 
     `prompts` are further texts, cut as they stand, special tokens included, such as those that a template makes. `behind` are texts that
-    may stand directly behind a line, so that its last word is cut into pieces together with them. A model that reads bytes (ByT5) stays as it is, and all pieces of the text count as bytes. Raises `InputError` for a tokenizer that keeps its pieces in no
-    `tokenizer.json` (M2M-100's).
+    may stand directly behind a line, so that its last word is cut into pieces together with them. A model that reads bytes (ByT5) stays as
+    it is, and all pieces of the text count as bytes. Raises `InputError` for a tokenizer that keeps its pieces in no `tokenizer.json`
+    (M2M-100's).
     """
     if codec.form.reads_bytes:
         print(f"note: {codec.form.label} reads bytes, so there is nothing to trim", flush=True)

@@ -89,7 +89,7 @@ def main(
         documents: Lines are documents, with `</s>` between sentences.
         seed: Seed of all random choices.
         tokens: How many tokens the pretext phase reads: updates × tokens per batch. Enough rounds are written for that even if every
-            word were a single token.
+            word were a single token, if no line is cut.
         noise_settings: Settings of the noise's own, one JSON value.
         settings: Settings of all noise.
 

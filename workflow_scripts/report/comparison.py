@@ -128,12 +128,16 @@ def failures(study: Study) -> list[str]:
 
 
 def cut_sources(study: Study) -> list[str]:
-    """Sentences on test sets of which some texts are longer than a model reads."""
+    """Sentences on test sets of which some texts are longer than a model reads, or some translations longer than it may write."""
     found: dict[str, list[str]] = {}
     for testset, arm, report in decodings(study):
         if lines := report["too_long"]:
             what = f"{len(lines):,} of {report['sentences']:,} texts of {testset} have more than the {report['longest']:,} pieces"
             found.setdefault(f"{what} that a model reads; their ends were not read", []).append(arm)
+        if lines := report.get("unfinished"):
+            what = f"What was written for {len(lines):,} of {report['sentences']:,} texts of {testset} has no end"
+            most = report["settings"]["max_length"]
+            found.setdefault(f"{what}: it has the most pieces that it may have (max_length of decoding: {most})", []).append(arm)
     return [f"{what} ({', '.join(arms)})." for what, arms in found.items()]
 
 

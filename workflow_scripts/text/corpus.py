@@ -32,8 +32,9 @@ from workflow_scripts.number_types import Limits, Natural, Positive, Seed
 from workflow_scripts.stage import InputError, checksums, run, write_json
 from workflow_scripts.text.files import chunks, read_lines, write_pairs
 from workflow_scripts.text.identification import check_languages
+from workflow_scripts.text.languages import language
 from workflow_scripts.text.parallel import Cut, Documents, Pair, Source, read_pairs
-from workflow_scripts.text.words import BREAK, CLOSING_MARKS, SOFT_HYPHEN, fold, lengths, words_of
+from workflow_scripts.text.words import BREAK, CLOSING_MARKS, SOFT_HYPHEN, fold, lengths, sentences, words_of
 
 
 @dataclass
@@ -315,6 +316,18 @@ def leak_key(line: str) -> str:
     if not plain.isascii():  # what NFKC makes of a letter may be a capital, and what is made lower case may not be composed
         plain = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", plain).lower())
     return " ".join(plain.lower().split())
+
+
+LONG_ENOUGH = {True: 20, False: 8}
+"""In a script with spaces, and in one without: the letters, blanks included, of a sentence that is looked for inside a line. Shorter ones come
+in any text, as "Click OK." does."""
+
+
+def leak_keys(line: str, code: str) -> set[str]:
+    """The `leak_key` of a line in this language; of a line of several sentences those of its longer sentences as well."""
+    parts = sentences(line)
+    longer = {key for part in parts if len(key := leak_key(part)) >= LONG_ENOUGH[language(code).spaced]} if len(parts) > 1 else set()
+    return {leak_key(line), *longer}
 
 
 def forbidden_keys(lines: Iterable[str]) -> set[str]:

@@ -226,7 +226,8 @@ def table_rows(
 def _quoted_rows(path: Path, lines: Iterator[str]) -> Iterator[tuple[int, list[str]]]:
     """The number of the line where each row of a TSV file with quoted cells begins, and its cells."""
     csv.field_size_limit(10_000_000)  # of a cell: documents are longer than Python's 131,072 characters
-    rows = csv.reader((f"{line}\n" for line in lines), delimiter="\t", strict=True)
+    # a carriage return inside a line is a blank, as in files without quotes
+    rows = csv.reader((line.replace("\r", " ") + "\n" for line in lines), delimiter="\t", strict=True)
     number = 1
     try:
         for cells in rows:

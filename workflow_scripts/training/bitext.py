@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from workflow_scripts.stage import InputError
-from workflow_scripts.text.corpus import leak_key
+from workflow_scripts.text.corpus import leak_keys
 from workflow_scripts.text.files import lockstep, read_lines
 from workflow_scripts.training.ragged import Lines, Rows, same_choice
 
@@ -32,6 +32,8 @@ class Bitext(NamedTuple):
     """The corpus with its languages, as in ``help.de-en``."""
     sides: dict[str, list[str]]
     """Its two languages → lines; line i of one is the translation of line i of the other."""
+    held_out: int = 0
+    """Pairs that were left out, because a side has a sentence of dev and test sets."""
 
     @property
     def pairs(self) -> int:
@@ -40,30 +42,37 @@ class Bitext(NamedTuple):
 
 
 def read_bitext(files: Sequence[Path], forbidden: set[str], most: int | None = None) -> list[Bitext]:
-    """The pairs of corpora, without those of which a side has a key of `leak_key` in `forbidden`; `most` of each, chosen at random.
+    """The pairs of corpora, without those of which a side has a key of `leak_keys` in `forbidden`; `most` of each, chosen at random.
 
     `files` are both sides of each corpus, one after the other; a file's suffix is its language. Raises `InputError` where the sides
     of a corpus differ in length, or nothing is left of it.
     """
     found = []
     for paths in zip(files[::2], files[1::2], strict=True):
+        codes = [path.suffix[1:] for path in paths]
         read = ((" ".join(a.split()), " ".join(b.split())) for _, a, b in lockstep(*paths))
-        pairs = [pair for pair in read if all(pair) and forbidden.isdisjoint(map(leak_key, pair))]
+        whole = [pair for pair in read if all(pair)]
+        pairs = [pair for pair in whole if all(forbidden.isdisjoint(leak_keys(*side)) for side in zip(pair, codes, strict=True))]
         if not pairs:
             raise InputError(f"{paths[0]}: no pairs are left that are not in dev and test sets; give another corpus, or more text")
         chosen = [pairs[place] for place in same_choice(len(pairs), most)]
         lines = [list(side) for side in zip(*chosen, strict=True)]
-        found.append(Bitext(paths[0].parent.name, dict(zip((path.suffix[1:] for path in paths), lines, strict=True))))
+        found.append(Bitext(paths[0].parent.name, dict(zip(codes, lines, strict=True)), len(whole) - len(pairs)))
     return found
 
 
 def unpaired(bitext: Sequence[Bitext], most: int | None = None) -> dict[str, list[str]]:
-    """The two sides of all corpora as monolingual text: language → its lines, each once, at `most` so many."""
+    """The two sides of all corpora as monolingual text: language → its lines, each once, at `most` so many, evenly from all of them."""
     lines: dict[str, dict[str, None]] = {}
     for one in bitext:
         for code, side in one.sides.items():
             lines.setdefault(code, {}).update(dict.fromkeys(side))
-    return {code: list(some)[:most] for code, some in lines.items()}
+    return {code: _evenly(list(some), most) for code, some in lines.items()}
+
+
+def _evenly(lines: list[str], most: int | None) -> list[str]:
+    """At most so many lines, evenly from all of the text."""
+    return lines if most is None or len(lines) <= most else [lines[at * len(lines) // most] for at in range(most)]
 
 
 # ---------------------------------------------------------------------------------------------

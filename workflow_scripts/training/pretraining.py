@@ -29,17 +29,17 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from workflow_scripts import registry
+from workflow_scripts import plugins, registry
 from workflow_scripts.models.family import Family
 from workflow_scripts.models.recognition import family_of
 from workflow_scripts.names import instead
 from workflow_scripts.noise.rounds import DEV_STREAM, write_rounds
 from workflow_scripts.noise.span_noise import SpanNoise, denoise
 from workflow_scripts.stage import InputError, checksums, from_plain, is_first_process, own_settings, read_json
-from workflow_scripts.text.corpus import forbidden_keys, leak_key
+from workflow_scripts.text.corpus import forbidden_keys, leak_key, leak_keys
 from workflow_scripts.text.files import chunks, plain_lines, read_lines
 from workflow_scripts.text.languages import language
-from workflow_scripts.text.words import BREAK, running_words, words_of
+from workflow_scripts.text.words import BREAK, lengths, words_of
 from workflow_scripts.training import segments
 from workflow_scripts.training.bitext import Bitext, SampledPairs, directions, read_bitext, read_pairs, unpaired
 from workflow_scripts.training.job import TrainingJob
@@ -64,11 +64,10 @@ _ASKS = "Does more pretraining help?"
 def denoising(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder: Path) -> Material:
     """Rows (noised line, line), noised anew in each round."""
     train, dev = train_text.lines, dev_text.lines
-    # enough rounds if every word were one token, as in the codeswitch stage
-    total = 0
-    for code, text in train.items():
-        for words in (words_of(some, code) for some in chunks((*dev[code], *text))):
-            total += running_words(len(words.starts), int((words.ends - words.starts).sum()), code)
+    # enough rounds if every word were one token, as in the codeswitch stage; of a line no more is read than there is room for
+    longest = block.training.max_length
+    portions = ((code, some) for code, text in train.items() for some in chunks((*dev[code], *text)))
+    total = sum(min(words, longest) for code, some in portions for words in lengths(some, code))
     rounds = max(1, -(-block.training.updates * block.training.batch_tokens // total))
     for side, (code, text) in enumerate(train.items()):
         dev_file = {DEV_STREAM + side: folder / f"dev.{code}.tsv.zst"}
@@ -271,7 +270,7 @@ def pretrain(
 
     with tempfile.TemporaryDirectory(prefix="crossgap-") as name:
         folder = Path(name)
-        train, dev, equal_to_dev = read_text(block, texts)
+        train, dev, left_out = read_text(block, texts)
         # dev lines first, as they stand in the text
         lines = [line for code, text in train.lines.items() for line in (*dev.lines[code], *text)]
         start = make_start([*lines, *(line for one in train.bitext for side in one.sides.values() for line in side)], folder)
@@ -283,8 +282,9 @@ def pretrain(
             train, dev = merged(train), merged(dev, block.dev_lines)
         sentences = {code: len(text) + len(dev.lines[code]) for code, text in train.lines.items()}
         pairs = {"pairs": {one.name: one.pairs for one in train.bitext}} if texts.bitext else {}
-        material = entry.prepare(block, train, dev, job.seed, folder / "text")
-        del lines, train, dev  # the text is in files now, and training has better use of the memory
+        prepare = partial(entry.prepare, block, train, dev, job.seed, folder / "text")
+        material = plugins.call_if_theirs(entry, prepare, {}, lambda: f"settings {block.objective_settings}")
+        del prepare, lines, train, dev  # the text is in files now, and training has better use of the memory
         job = job._replace(start=start, report=folder / "training.json")
         method = of_plugin(entry, material.method() if material.method else Method())
         room = Room.of(block.training, leave_out=entry.leaves_out)
@@ -299,7 +299,7 @@ def pretrain(
             "objective": used,
             **{key: trained[key] for key in RAN_ON},
             "sentences": sentences,
-            "equal_to_dev": equal_to_dev,
+            **left_out,
             **pairs,
             "too_long": trained["too_long"],
             "checksums": checksums([*read, *map(str, texts.bitext)]),
@@ -307,10 +307,11 @@ def pretrain(
         }
 
 
-def read_text(block: Pretraining, texts: Texts) -> tuple[Text, Text, dict[str, int]]:
+def read_text(block: Pretraining, texts: Texts) -> tuple[Text, Text, dict[str, dict[str, int]]]:
     """Training and dev text of a block, neither with a sentence that the experiments hold out; raises `InputError` where it is short.
 
-    Training has no line that is equal to a dev line. The third of what is returned says how many were left out, by language.
+    Training has no line that is equal to a dev line. The third of what is returned counts the lines that were left out: `equal_to_dev`,
+    by language, and those with a sentence that is `held_out`, by language, or by corpus for pairs.
 
     A corpus may be an experiment's own: its dev set is then measured on, but no sentence of it is trained on.
     """
@@ -322,7 +323,8 @@ def read_text(block: Pretraining, texts: Texts) -> tuple[Text, Text, dict[str, i
     others = keys(path for path in texts.held_out if path not in texts.bitext_dev)
     forbidden = others | keys(texts.bitext_dev)
     codes = [code for code in texts.languages if code in block.text]
-    found = {code: list(own_documents(block, code, forbidden, texts.task_text)) for code in codes}
+    held_out = Counter(dict.fromkeys(codes, 0))
+    found = {code: list(own_documents(block, code, forbidden, texts.task_text, held_out)) for code in codes}
     for code, text in found.items():
         if len(text) < block.lines_per_language:
             source = "the task's own text" if block.text[code] == "task" else block.text[code]
@@ -337,7 +339,8 @@ def read_text(block: Pretraining, texts: Texts) -> tuple[Text, Text, dict[str, i
         if not text:
             raise InputError(f"{block.text[code]}: all {equal[code]} lines of {code} for training are equal to dev lines; give more text")
     pairs = read_bitext(texts.bitext, forbidden | kept_back, block.bitext_pairs)
-    return _text(train, pairs), _text(dev, read_bitext(texts.bitext_dev, others, block.dev_lines)), equal
+    left_out = {"equal_to_dev": equal, "held_out": {**held_out, **{one.name: one.held_out for one in pairs}}}
+    return _text(train, pairs), _text(dev, read_bitext(texts.bitext_dev, others, block.dev_lines)), left_out
 
 
 def without(documents: list[tuple[str, bool]], keys: set[str]) -> list[tuple[str, bool]]:
@@ -366,8 +369,10 @@ def merged(text: Text, most: int | None = None) -> Text:
     return Text(lines, text.bitext, {code: [*text.breaks.get(code, []), *ends.get(code, [])] for code in lines})
 
 
-def own_documents(block: Pretraining, code: str, forbidden: set[str], task_text: tuple[Path, ...] = ()) -> Iterator[tuple[str, bool]]:
-    """The pretraining lines of one language: its share, without empty lines and dev or test sentences.
+def own_documents(
+    block: Pretraining, code: str, forbidden: set[str], task_text: tuple[Path, ...] = (), held_out: Counter[str] | None = None
+) -> Iterator[tuple[str, bool]]:
+    """The pretraining lines of one language: its share, without empty lines and those with a dev or test sentence, which `held_out` counts.
 
     Each comes with whether a document begins with it, as after a blank line and in another file. Lines are shared out among the languages
     that have text, as they stand in their files: a document that is one line stays whole.
@@ -384,9 +389,13 @@ def own_documents(block: Pretraining, code: str, forbidden: set[str], task_text:
                 if block.disjoint and number % len(readers) != readers.index(code):
                     continue
                 # tabs separate the noised half of a row from the original
-                if (text := " ".join(part.split())) and leak_key(text) not in forbidden:
+                if not (text := " ".join(part.split())):
+                    continue
+                if forbidden.isdisjoint(leak_keys(text, code)):
                     yield text, begins
                     begins = False
+                elif held_out is not None:
+                    held_out[code] += 1
 
 
 def measure(model: Path, objective_name: str, material: Material, training: Training) -> dict:

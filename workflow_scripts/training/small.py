@@ -37,6 +37,10 @@ _LINES = 2_000_000
 """Lines that a vocabulary is learnt from, at most. SentencePiece holds some thirty bytes for each character."""
 
 
+_LONGEST = 16_384
+"""The bytes of a line beyond which SentencePiece would leave it out without a word."""
+
+
 def build_model(
     small: Small, family: str, languages: tuple[str, ...], lines: list[str], task_text: tuple[Path, ...], folder: Path, seed: int
 ) -> Path:
@@ -48,7 +52,8 @@ def build_model(
     if maker is None:
         raise InputError(f"small models are made of the families {', '.join(makeable())}, not {family}")
     text = folder / "vocabulary.txt"
-    write_lines(text, evenly_spaced(lambda: chain(lines, *map(read_sentences, task_text)), _LINES))
+    chosen = evenly_spaced(lambda: chain(lines, *map(read_sentences, task_text)), _LINES)
+    write_lines(text, (part for line in chosen for part in _short_enough(line)))
     try:
         sentencepiece.SentencePieceTrainer.train(
             input=str(text),
@@ -57,7 +62,7 @@ def build_model(
             character_coverage=0.9995,
             model_type="unigram",
             num_threads=1,
-            max_sentence_length=16384,
+            max_sentence_length=_LONGEST,
             hard_vocab_limit=False,
             normalization_rule_name="identity",  # the text is NFC already
             minloglevel=2,
@@ -74,6 +79,12 @@ def build_model(
     maker.network(small, len(tokenizer)).save_pretrained(folder / "start")
     tokenizer.save_pretrained(folder / "start")
     return folder / "start"
+
+
+def _short_enough(line: str) -> Iterable[str]:
+    """A line in parts that SentencePiece reads; a character has at most four bytes."""
+    most = _LONGEST // 4
+    return [line] if len(line) <= most or len(line.encode()) <= _LONGEST else (line[at : at + most] for at in range(0, len(line), most))
 
 
 def evenly_spaced(read: Callable[[], Iterable[str]], most: int) -> Iterator[str]:
