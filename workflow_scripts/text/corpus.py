@@ -319,8 +319,8 @@ def leak_key(line: str) -> str:
 
 
 LONG_ENOUGH = {True: 20, False: 8}
-"""In a script with spaces, and in one without: the letters, blanks included, of a sentence that is looked for inside a line. Shorter ones come
-in any text, as "Click OK." does."""
+"""The letters, blanks included, of a sentence that is looked for inside a line, in a script with spaces and in one without. Shorter ones
+come in any text, as "Click OK." does."""
 
 
 def leak_keys(line: str, code: str) -> set[str]:
