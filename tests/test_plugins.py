@@ -234,6 +234,17 @@ def test_files_that_settings_name_count(tmp_path):
     assert plugins.files_of(registry.entry("noise", "mask"), settings=given) == []
 
 
+def test_what_is_trained_knows_its_plugin_and_the_content_of_files_that_settings_name(tmp_path):
+    plugins.load([written(tmp_path / "mine.py")])
+    own, words, found = registry.entry("noise", "same"), tmp_path / "words.tsv", []
+    for content in ("a", "b", "b"):
+        found.append(plugins.trained_by("noise", own, {"words": written(words, content), "rate": 0.3}))
+    assert found[0] != found[1] == found[2] and found[0].keys() == {"noise_plugin", "noise_files"}
+    # without such files there is no key for them, so that what was trained before is not trained anew
+    assert plugins.trained_by("noise", own, {"words": "nowhere.tsv"}) == {"noise_plugin": plugins.sha256_of(own)}
+    assert plugins.trained_by("noise", registry.entry("noise", "mask"), {"words": str(words)}) == {}
+
+
 def test_a_module_may_lie_in_the_folder_of_the_run_where_nothing_else_is_found(tmp_path, monkeypatch):
     written(tmp_path / "run/near_module.py", name="near")
     written(tmp_path / "run/near_package/__init__.py", "")
@@ -406,6 +417,41 @@ def test_types_of_settings_that_no_configuration_can_have_are_one_line(tmp_path)
     path = written(tmp_path / "mine.py", content + NOISE.format(name="same").replace("asks=", "settings=Window, asks="))
     with pytest.raises(InputError, match=r"noise 'same': Window\.size is a ndarray, whose values cannot stand in a configuration; take"):
         load(changed("arms/csr/0/data", "same") | {"plugins": [path]})
+
+
+SETTINGS = """from dataclasses import dataclass, field
+
+
+@dataclass
+class Window:
+    size: int = 3
+    half: int = field(default=1, init={init})
+{made}
+
+@dataclass
+class Nested:
+    windows: list[Window] = field(default_factory=list)
+
+
+"""
+MADE = """
+    def __post_init__(self):
+        self.size *= 2
+"""
+
+
+@pytest.mark.parametrize(
+    ("init", "made", "said"),
+    [
+        (True, MADE, r"Window.__post_init__ would run more than once on the same values; compute and check what it does in the function"),
+        (False, "", "Window.half has init=False, so nothing can set it; compute"),
+    ],
+)
+@pytest.mark.parametrize("settings", ["Window", "Nested"])
+def test_settings_that_compute_when_they_are_made_are_one_line(init, made, said, settings, tmp_path):
+    noise = NOISE.format(name="same").replace("asks=", f"settings={settings}, asks=")
+    assert f"noise 'same': {said}" in refused(written(tmp_path / "mine.py", SETTINGS.format(init=init, made=made) + noise))
+    plugins.load([written(tmp_path / "other.py", SETTINGS.format(init=True, made="") + noise)])
 
 
 OF_EACH_KIND = """from dataclasses import dataclass

@@ -15,7 +15,7 @@ import os
 import sys
 import traceback
 import types
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from types import ModuleType
@@ -132,7 +132,10 @@ def _own(key: str) -> tuple[tuple[str, str], ...]:
 
 
 def _check_types(kind: str, entry: registry.Entry) -> None:
-    """Raise `InputError` where the types of an entry's settings cannot be read, or are not those of values in a configuration."""
+    """Raise `InputError` where the types of an entry's settings cannot be read, or are not those of values in a configuration.
+
+    Settings that compute when they are made are refused as well: the plan and its jobs make them several times, each of the one before.
+    """
     settings = own_block(entry)
     if settings is None:
         return
@@ -151,6 +154,22 @@ def _check_types(kind: str, entry: registry.Entry) -> None:
                 f"{kind} {entry.name!r}: {settings.__name__}.{name} is a {getattr(hint, '__name__', hint)}, whose values cannot stand in a "
                 "configuration; take numbers, texts (also for paths), lists of them, mappings from texts, or dataclasses"
             )
+    for block in _dataclasses_in(settings):
+        way_out = "compute and check what it does in the function that gets the settings"
+        if made := next((one for one in block.__mro__ if "__post_init__" in vars(one)), None):
+            raise InputError(f"{kind} {entry.name!r}: {made.__name__}.__post_init__ would run more than once on the same values; {way_out}")
+        if computed := next((each.name for each in fields(block) if not each.init), ""):
+            raise InputError(f"{kind} {entry.name!r}: {block.__name__}.{computed} has init=False, so nothing can set it; {way_out}")
+
+
+def _dataclasses_in(hint: Any, within: tuple[Any, ...] = ()) -> Iterator[type]:
+    """The dataclass that a type is, and those that are nested in it."""
+    if isinstance(hint, type) and is_dataclass(hint) and hint not in within:
+        yield hint
+        for each in get_type_hints(hint, include_extras=True).values():
+            yield from _dataclasses_in(each, (*within, hint))
+    for part in get_args(hint):
+        yield from _dataclasses_in(part, within)
 
 
 def is_plain(hint: Any, within: tuple[Any, ...] = ()) -> bool:
@@ -297,6 +316,17 @@ def sha256_of(entry: registry.Entry) -> str | None:
     return _PLUGINS[entry.plugin].sha256 if entry.plugin else None
 
 
+def trained_by(kind: str, entry: registry.Entry, settings: Any) -> dict[str, Any]:
+    """What a description of checkpoints has of an entry's plugin: its checksum, and those of the files that the `settings` name, if any.
+
+    It has nothing of our entries. `kind` begins the keys.
+    """
+    if not entry.plugin:
+        return {}
+    files = [checksum(Path(path)) for path in files_in(settings)]
+    return {f"{kind}_plugin": sha256_of(entry), **({f"{kind}_files": files} if files else {})}
+
+
 def described() -> dict[str, str]:
     """Plugin → its SHA-256, for the provenance."""
     return {plugin.name: plugin.sha256 for plugin in _PLUGINS.values()}
@@ -331,10 +361,12 @@ def call(entry: str, function: Callable[..., Any], given: Mapping[str, Any], abo
     """Call a function that a plugin brings. Where it fails, one `InputError` says the file, the line, and what it was called with.
 
     `entry` is its kind and name, and `about` says what it was called with, such as a sentence and its number. Memory that does not suffice
-    stays the error that it is, for callers that then ask for less, and for Snakemake, which tries again with more.
+    stays the error that it is, for callers that then ask for less, and for Snakemake, which tries again with more. Of a function that
+    yields, a list is returned: its code runs only while its values are read.
     """
     try:
-        return function(**given)
+        returned = function(**given)
+        return list(returned) if isinstance(returned, Iterator) else returned
     except InputError as error:
         raise InputError(f"{entry}: {error} ({about()})") from None
     except Exception as error:  # whatever a stranger's function does

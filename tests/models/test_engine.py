@@ -75,6 +75,7 @@ def test_an_engine_gets_what_it_asks_for_in_portions_of_a_batch(folder, door):
         ({"engine": "mbr", "engine_settings": {"sample": 3}}, r"unknown setting\(s\) \['sample'\]; known: \['samples', 'temperature'\]"),
         ({"engine": "mbr", "engine_settings": {"samples": 0}}, "samples and temperature are more than 0"),
         ({"engine": "few"}, "engine 'few' returned 1 texts for 3 sources"),
+        ({"engine": "nested"}, r"engine 'nested' returned \['one'\], which is no text; it returns a text for each source"),
         ({"engine": "failing"}, r"engine 'failing': line \d+ of .*, `yield rows\[0\.5\]`: TypeError: .* \(3 sources in de\)"),
         ({"engine": "mbrs"}, "there is no engine 'mbrs', did you mean 'mbr'"),
     ],
@@ -83,6 +84,10 @@ def test_one_clear_line_for_each_mistake(folder, mbr, given, said):
     @engine("few")
     def few(rows):
         return ["one"]
+
+    @engine("nested")
+    def nested(rows):
+        return [["one"] for _ in rows]
 
     @engine("failing")
     def failing(rows):

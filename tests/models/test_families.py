@@ -242,3 +242,28 @@ def test_a_family_says_what_it_lacks():
         family("new", label="New", like="mbart", rows=("text",))
     with pytest.raises(InputError, match=r"there is no family 'mbert5'"):
         family("new", label="New", like="mbert5")
+
+
+@pytest.mark.parametrize(
+    ("about", "said"),
+    [
+        ({"like": "mbert"}, r"models of model_type 'bert' are of the family 'mbert', so this one would never be used; give another"),
+        ({"like": "mbart50"}, r"models of model_type 'mbart' and tokenizer 'MBart50' are of the family 'mbart50'"),
+        (
+            {"like": "mbart50", "tokenizer": "MBart50Fast"},
+            r"models of model_type 'mbart' and tokenizer 'MBart50Fast' are of the family 'mbart50'",
+        ),
+        ({"like": "decoder"}, r"models of model_type 'llama' are of the family 'decoder'"),
+    ],
+)
+def test_a_family_whose_models_another_one_has_is_refused(door, about, said):
+    with pytest.raises(InputError, match=f"family 'new': {said}"):
+        family("new", label="New", **about)
+    assert "new" not in registry.entries("family")
+
+
+@pytest.mark.parametrize(
+    "about", [{"model_type": "new"}, {"tokenizer": "NewTokenizer"}, {"model_type": "", "recognises": lambda model_type, classes: True}]
+)
+def test_a_family_that_something_tells_from_others_is_taken(door, about):
+    assert registry.entry("family", family("new", label="New", like="mbert", **about).name).label == "New"

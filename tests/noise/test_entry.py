@@ -168,6 +168,12 @@ def test_a_function_that_fails_says_file_line_and_sentence(register):
         f"noise '{name}': line {line} of {__file__}, `return [words[5]]`: IndexError: list index out of range (sentence 42: '')"
     )
 
+    def yielding(words):
+        yield words[5]
+
+    with pytest.raises(InputError, match=r"`yield words\[5\]`: IndexError: list index out of range \(sentence 2: ''\)"):
+        noised(register(yielding))
+
     def refusing(words):
         raise InputError("needs a longer sentence")
 

@@ -7,7 +7,9 @@ import pytest
 from invented import ARMS, configuration, plain, put, put_curve, report, results, study_of
 
 from workflow_scripts.config.experiments import Published
-from workflow_scripts.report.curves import curve, first_below, last_fifth, looks, updates_made
+from workflow_scripts.config.phases import Phase, placed
+from workflow_scripts.report.curves import curve, first_below, last_fifth, looks, updates_made, updates_to_baseline
+from workflow_scripts.stage import read_json
 from workflow_scripts.training.curve import write_curve
 
 
@@ -51,8 +53,8 @@ def test_updates_to_the_baselines_loss():
     assert first_below(falling, 1.0) is None and first_below([], 1.0) is None
 
 
-def put_full_curve(path, updates, looks=8):
-    rows = "".join(f"{updates * n // looks}\t{n}\t\t\t{10 - n}\t{n}\n" for n in range(1, looks + 1))
+def put_full_curve(path, updates, looks=8, losses=range(9, -1, -1)):
+    rows = "".join(f"{updates * n // looks}\t{n}\t\t\t{losses[n - 1]}\t{n}\n" for n in range(1, looks + 1))
     put(path, "update\tseconds\tloss\tlearning_rate\tdev_loss\tdev_bleu\n" + rows)
 
 
@@ -66,8 +68,44 @@ def test_the_claim_of_half_the_steps_is_measured(tmp_path):
         put_full_curve(root / f"runs/demo/{arm}/seed1/finetune/curve.tsv", 100 if arm == "finetune" else 80)
     html, _ = report(root, tmp_path)
     table = html[html.index("Updates until an arm") : html.index('id="distances-demo"')]
-    # 20 updates before, and the baseline's last loss at the 80th of finetuning
+    # 20 updates before, and the baseline's least loss at the 80th of finetuning
     assert re.search(r"csr 100 80 80\.0 % 8 ", plain(table))
+
+
+def test_the_loss_to_reach_is_the_baselines_least_at_its_first_place(tmp_path):
+    """Where a loss rises after its minimum, every arm has passed the last one at once."""
+    root = results(tmp_path / "results", arms=("finetune", "csr"))
+    put_full_curve(root / "runs/demo/finetune/seed1/finetune/curve.tsv", 100, looks=10, losses=[9, 7, 5, 3, 3, 4, 5, 6, 7, 8])
+    put_full_curve(root / "runs/demo/csr/seed1/finetune/curve.tsv", 80)
+    config = configuration(arms=("finetune", "csr"))
+    rows = {row["arm"]: row for row in updates_to_baseline(study_of(root, config))}
+    assert {arm: (row["updates"]["mean"], row["share"]["mean"]) for arm, row in rows.items()} == {"finetune": (40, 1), "csr": (90, 70 / 40)}
+    # the baseline's updates before finetuning do not count in the share
+    config.run.arms = ["csr", "finetune"]
+    first, other = updates_to_baseline(study_of(root, config))
+    assert (first["updates"]["mean"], first["share"]["mean"]) == (100, 1) and other["updates"] is None
+
+
+def test_arms_that_train_nothing_have_no_updates_to_a_loss(tmp_path):
+    root, config = results(tmp_path / "results"), configuration()
+    config.arms["mask"] = [Phase("task", shots=0)]
+    placed(config.arms)
+    for arm in ARMS:
+        put_full_curve(root / f"runs/demo/{arm}/seed1/finetune/curve.tsv", 0 if arm == "mask" else 80, looks=1 if arm == "mask" else 8)
+    page = report(root, tmp_path, config)[0]
+    table = page[page.index("Updates until an arm") :].partition("</table>")[0]
+    assert re.findall(r"--c(\d)\)\"></span>(\w+)<", table) == [("0", "finetune"), ("1", "csr"), ("3", "random")]
+    config.run.arms = ["mask", "csr"]
+    text = plain(report(root, tmp_path, config)[0])
+    assert "Training loss" in text and "Updates until" not in text and "How many updates each arm needs" not in text
+
+
+def test_a_training_loss_is_label_smoothed_where_a_phase_says_so(tmp_path):
+    root = results(tmp_path / "results")
+    assert "label-smoothed" not in report(root, tmp_path)[0]
+    path = root / "runs/demo/csr/seed1/pretext/training.json"
+    put(path, {**read_json(path), "settings": {"label_smoothing": 0.1}})
+    assert "Training loss (label-smoothed)." in report(root, tmp_path)[0]
 
 
 def test_phases_that_ran_out_of_patience_count_with_the_updates_they_made(tmp_path):
@@ -83,7 +121,7 @@ def test_phases_that_ran_out_of_patience_count_with_the_updates_they_made(tmp_pa
     assert "Updates in all are not equal: finetune 50 to 100; csr 70 to 100; mask 100; random 100." in text
     assert "no more training" not in text and "10 to 20 of 20: no better look at the dev set" in text
     assert "100 updates there, 70 and 100 here" in text
-    # csr's finetuning has the baseline's last loss after 80 and 60 updates; the baseline's took 100 and 50
+    # csr's finetuning has the baseline's least loss after 80 and 60 updates; the baseline's took 100 and 50
     table = plain(html[html.index("Updates until an arm") : html.index('id="distances-demo"')])
     assert "csr 85 70 to 100, 2 of 2 seeds 70 100.0 % 10" in table
     study = study_of(root, config)

@@ -75,6 +75,17 @@ def test_the_grid_and_the_choice_are_shown(tmp_path):
     assert table.count("<strong>20.00</strong> chosen") == 3 and ">mask<" not in table
 
 
+def test_arms_that_train_nothing_are_not_said_to_be_trained_as_long(tmp_path):
+    root, config = results(tmp_path / "results"), configuration()
+    page = plain(report(root, tmp_path, config)[0])
+    assert "All arms share corpus" in page and "train nothing" not in page
+    config.arms["mask"] = [Phase("task", shots=0)]
+    placed(config.arms)
+    page = plain(report(root, tmp_path, config)[0])
+    assert "All arms that learn share corpus, backbone, total number of updates" in page and "Arms that train nothing: mask." in page
+    assert "All arms that learn make the same number of updates in all" in page
+
+
 def test_pieces_that_the_vocabulary_lacks_are_shown_by_language(tmp_path):
     root = results(tmp_path / "results")
     assert "that the vocabulary lacks" not in plain(report(root, tmp_path)[0])

@@ -86,6 +86,29 @@ def test_switched_words_are_asked_for_where_nothing_else_differs(tmp_path):
     assert comparisons(study_of(tmp_path, config)) == [("mask", "finetune", "other")]
 
 
+@pytest.mark.parametrize(
+    "settings", [{"training": {"adapter": {"kind": "lora"}}}, {"sga": {"prompt_length": 4}}, {"generator_settings": {"x": 1}}]
+)
+def test_arms_that_train_other_weights_differ_in_more(tmp_path, settings):
+    config = configuration(arms=("finetune", "csr", "mask"))
+    task, restored = config.arms["finetune"][0], config.arms["csr"]
+    config.arms |= {"lora": [replace(task, **settings)], "csr-lora": [restored[0], replace(restored[1], **settings)]}
+    config.run.arms = ["finetune", "lora", "csr-lora", "mask"]
+    assert comparisons(study_of(tmp_path, config)) == [("lora", "finetune", "other"), ("csr-lora", "lora", "plain")]
+    config.arms["ras"] = [replace(task, switch=0.35)]
+    config.run.arms = ["lora", "csr", "ras"]
+    assert comparisons(study_of(tmp_path, config)) == [("csr", "lora", "other"), ("ras", "lora", "other")]
+    config.run.arms = ["lora", "ras"]
+    assert comparisons(study_of(tmp_path, config)) == [("ras", "lora", "other")]
+
+
+def test_a_control_restores_with_the_same_adapter(tmp_path):
+    config = configuration(arms=("finetune", "csr", "mask"))
+    first, last = config.arms["csr"]
+    config.arms["csr"] = [replace(first, training={"adapter": {"kind": "lora"}}), last]
+    assert comparisons(study_of(tmp_path, config)) == [("csr", "finetune", "baseline")]
+
+
 def test_an_average_names_its_test_sets_where_they_are_few(tmp_path):
     study = study_of(tmp_path, configuration())
     assert where(replace(study, testsets=["en", "de"]), "average") == "On average over 2 test sets (en, de): "

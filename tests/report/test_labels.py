@@ -11,6 +11,7 @@ import pytest
 import zstandard
 from invented import put
 
+from workflow_scripts.config.phases import Phase, placed
 from workflow_scripts.evidence.accuracy import score
 from workflow_scripts.report import labels
 from workflow_scripts.report.__main__ import write_report
@@ -194,6 +195,7 @@ def test_a_task_of_a_plugin_may_have_a_hyphen_in_its_name(tmp_path, door):
     )
     study = configured(results(tmp_path / "results"), Plans(configuration(task="alike-texts")).experiments["labels"])
     assert study.head.choose_by == "score"
+    assert labels.measure(study).axis == "accuracy, times 100"
 
 
 @pytest.mark.parametrize("kind, objective", [("small", "mlm"), ("continued", "mlm"), ("small", "denoising")])
@@ -227,6 +229,27 @@ def test_what_the_most_frequent_label_beats_is_said_first(tmp_path):
     ]
     assert found["headline"][0]["counts"] == "csr by test set: better in 1, not shown in 1"
     assert words[0][1].startswith("csr has 74.50, random 62.50, a difference of +12.00")
+
+
+@pytest.mark.parametrize("unit, axis, behind", [("%", "%", " %"), ("", "times 100", "")])
+def test_scores_that_are_no_shares_are_not_in_per_cent(tmp_path, monkeypatch, unit, axis, behind):
+    root = results(tmp_path / "results")
+    called = labels.measure(configured(root, Plans(configuration()).experiments["labels"]))
+    monkeypatch.setattr("workflow_scripts.report.labels.measure", lambda study: called._replace(unit=unit))
+    page = unescape(made(tmp_path, configuration()))
+    assert page.count(f"dev accuracy, {axis}<") == 2  # the axis, and the column of the looks
+    assert f"(plain 51.00{behind}; random 53.00{behind})" in page and f"gets 55.00{behind}. " in page
+
+
+def test_arms_that_train_nothing_are_not_said_to_be_finetuned(tmp_path):
+    results(tmp_path / "results")
+    config = configuration()
+    assert "All arms are finetuned for the same number of epochs" in made(tmp_path, config)
+    config.arms["random"] = [Phase("task", shots=0)]
+    placed(config.arms)
+    page = made(tmp_path, config)
+    assert "All arms that learn are finetuned for" in page and "All arms that learn share text" in page
+    assert "Arms that train nothing: random." in page
 
 
 def test_p_is_corrected_for_arms_and_test_sets(tmp_path, monkeypatch):

@@ -103,6 +103,16 @@ def test_the_legend_promises_no_interval_and_no_correction_that_there_is_not(tab
     assert "Holm" not in made(tables) and "p $<$ 0.01, where Student" in made(tables)
 
 
+def test_a_table_whose_p_a_correction_left_as_they_are_names_it(tables):
+    """Holm's correction multiplies the largest p of a family by one, and a test set may have that one alone."""
+    for name in ("scores", "comparisons"):
+        path = tables / f"{name}.tsv"
+        whole = path.read_text(encoding="utf-8")
+        more = [line.replace("pages", "news") for line in whole.splitlines(keepends=True) if "pages" in line]
+        path.write_text(whole + "".join(more).replace("0.002\t0.001", "0.9\t0.9").replace("0.03\t0.02", "0.9\t0.9"), encoding="utf-8")
+    assert made(tables).count("(Holm)") == 2
+
+
 def test_an_experiment_with_a_single_arm_has_no_table_and_is_named(tables, capsys):
     path = tables / "scores.tsv"
     whole = path.read_text(encoding="utf-8")

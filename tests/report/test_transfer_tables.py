@@ -10,6 +10,7 @@ from test_labels import RIGHT, configuration, made, results
 from workflow_scripts.config.analyses import Analysis
 from workflow_scripts.config.experiments import Published
 from workflow_scripts.evidence.cka import Cka
+from workflow_scripts.report import transfer_tables
 from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.report.predictors import correlation, predictors
 from workflow_scripts.report.study import configured
@@ -71,6 +72,14 @@ def test_a_marker_needs_that_the_seeds_agree_too(run):
 
     assert markers(4.0, 4.1) == ["‡ worse", "† worse", "‡ worse"]
     assert markers(1.0, 7.0) == ["", "", ""]
+
+
+@pytest.mark.parametrize("unit, said", [("%", "in per cent"), ("", "times 100")])
+def test_the_caption_calls_shares_alone_per_cent(run, monkeypatch, unit, said):
+    folder, config = run
+    called = transfer_tables.measure(configured(folder / "results", Plans(config).experiments["first"]))
+    monkeypatch.setattr(transfer_tables, "measure", lambda study: called._replace(unit=unit))
+    assert f"Table 1), {said}, with what is published" in made(folder, config)
 
 
 def test_a_published_number_without_a_test_set_is_of_the_first(run):

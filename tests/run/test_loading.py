@@ -173,6 +173,20 @@ def test_like_knows_every_setting_whose_keys_are_the_users_own():
     assert by_name == loading.BY_NAME | {"dev"}  # of text for retrieval; a corpus has one
 
 
+def test_null_is_a_value_of_an_entrys_own_settings():
+    own = {"cap": None, "words": {"de": None}}
+    raw = copy.deepcopy(DEFAULT)
+    raw["experiments"]["other"] = {"like": "help-de-en", "decoding": {"engine": "huggingface", "engine_settings": own}}
+    raw["backbones"]["other"] = {"like": "bible", "small": {"objective_settings": own, "text": {"de": "task", "en": None}}}
+    spelt = loading.spelt_out(raw)
+    small = spelt["backbones"]["other"]["small"]
+    assert spelt["experiments"]["other"]["decoding"]["engine_settings"] == small["objective_settings"] == own
+    assert small["text"] == {"de": "task"}
+    block = {"engine": "vllm", "engine_settings": {"cap": None}, "beam_size": 1}
+    with pytest.raises(InputError, match=r"decoding\.engine_settings: .*unknown setting\(s\) \['cap'\]"):
+        config.load(changed("experiments/help-de-en/decoding", block))
+
+
 def test_text_for_retrieval_does_not_keep_the_dev_sets_of_what_it_is_like():
     sides = {code: {"languages": [code, "en"], "files": {code: f"{code}.txt", "en": "en.txt"}, "gold": "gold.txt"} for code in ("de", "fr")}
     blocks = {

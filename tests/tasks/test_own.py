@@ -1,5 +1,6 @@
 """Tasks of plugins whose labels are numbers: any grade is learnt, and one of a list is learnt alike."""
 
+import json
 from collections import Counter
 from pathlib import Path
 
@@ -68,6 +69,23 @@ def test_numbers_are_learnt_answered_and_compared(models, tmp_path, similarity, 
     more = {"names": ("a", "b"), "seeds": (1,), **options, **listed}
     head.compare_arms(similarity, (tmp_path, tmp_path), table, tmp_path / "tests.json", **more, settings=Significance(samples=20))
     assert {row["testset"] for row in read_json(tmp_path / "tests.json")["pairs"]} == {"en"}
+
+
+@pytest.mark.parametrize("chosen", [False, True])
+def test_a_file_that_the_settings_name_decides_what_is_trained(similarity, tmp_path, monkeypatch, chosen):
+    """Also where a grid has chosen it."""
+    found, words, choice = [], tmp_path / "words.txt", tmp_path / "choice.json"
+    monkeypatch.setattr(head, "finetune_head", lambda *given: found.append(given[-1]))
+    point = {"settings": {"prefix": str(words)}, "checkpoints": str(tmp_path)}
+    choice.write_text(json.dumps({"seed": 1, "phases": {"finetune": point}}), encoding="utf-8")
+    own = similarity.finetuning(**({} if chosen else point["settings"]))
+    settings = similarity.finetune_settings(language="en", labels=[], epochs=1, similarity=own)
+    job = TrainingJob(*(tmp_path / name for name in "abcde"), choice=choice if chosen else None)
+    for content in (None, "a", "b"):
+        if content:
+            words.write_text(content)
+        head.finetune(similarity, job, train=(words,), dev=(words,), settings=settings)
+    assert found[1] != found[2] and found[0].keys() == {"task_plugin"} and found[1].keys() == {"task_plugin", "task_files"}
 
 
 @pytest.mark.parametrize("labels", [[], ["0", "2.5", "3.27"]])

@@ -3,6 +3,7 @@
 import json
 import math
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from workflow_scripts.run.config import load
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import head
 from workflow_scripts.tasks.head_model import Reader, label_scores
-from workflow_scripts.tasks.ranking import RANKING, Ranking, counts_of, document_scores, load_ranker, loss_of
+from workflow_scripts.tasks.ranking import RANKING, Ranking, counts_of, document_scores, load_ranker, loss_of, measure
 from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.labelled import Labelled, main
 from workflow_scripts.text.labelled_source import LabelledSource
@@ -105,6 +106,10 @@ def test_scores_are_of_the_documents_in_order_whatever_the_batch(models, text, f
     together, alone = (label_scores(network, reader, rows, "float32", tokens) for tokens in (700, 1))
     assert together.shape == (len(rows), 3)
     torch.testing.assert_close(together, alone, atol=1e-5, rtol=1e-4)
+
+
+def test_scores_are_no_shares():
+    assert measure(SimpleNamespace(ranking=Ranking()), None).axis == "nDCG, times 100"
 
 
 def test_a_documents_score_is_the_expected_grade():

@@ -26,7 +26,7 @@ from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.models.trimming import trim
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text.files import read_lines
-from workflow_scripts.training.adapter import adapt, main, merged, save_adapter
+from workflow_scripts.training.adapter import adapt, adapter_plugin, main, merged, save_adapter
 from workflow_scripts.training.settings import Training
 
 LORA = {"kind": "lora", "rank": 4, "alpha": 8.0, "dropout": 0.1}
@@ -244,6 +244,33 @@ def test_a_plugin_trains_weights_of_the_model_itself(setup, tmp_path, door):
     assert set(load_file(tmp_path / "adapter/weights.safetensors")) >= moved
     (described,) = tmp_path.glob("checkpoints/*/phase.json")
     assert len(read_json(described)["adapter_plugin"]) == 64
+
+
+WITH_A_FILE = """from dataclasses import dataclass
+
+from crossgap import adapter
+
+
+@dataclass
+class Named:
+    layers: str = ""
+
+
+@adapter("mine", settings=Named)
+def mine(network, settings):
+    return []
+"""
+
+
+def test_a_file_that_the_settings_of_a_plugins_adapter_name_decides_what_is_trained(tmp_path, door):
+    path, layers, found = tmp_path / "mine.py", tmp_path / "layers.txt", []
+    path.write_text(WITH_A_FILE, encoding="utf-8")
+    plugins.load([str(path)])
+    for content in ("0", "1"):
+        layers.write_text(content)
+        found.append(adapter_plugin({"kind": "mine", "layers": str(layers)}))
+    assert found[0] != found[1] and found[0]["adapter_plugin"] == found[1]["adapter_plugin"]
+    assert adapter_plugin({"kind": "mine"}).keys() == {"adapter_plugin"} and adapter_plugin(LORA) == {}
 
 
 def test_a_folder_with_an_adapter_names_the_command_that_merges_it(setup, trained, tmp_path):

@@ -1,5 +1,6 @@
 """A generator of a plugin: how its phase is trained, what its model says of itself, and what is wrong with it in a configuration."""
 
+import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +23,7 @@ from workflow_scripts.training.generator import register_generator
 from workflow_scripts.training.loop import load_model
 from workflow_scripts.training.method import Method
 from workflow_scripts.training.settings import Training
+from workflow_scripts.training.training import _method_of
 
 
 @dataclass
@@ -73,6 +75,15 @@ def test_a_phase_is_trained_as_the_generator_says_and_its_model_knows_it(half, t
     del registry._ENTRIES["generator"]["half"]
     with pytest.raises(InputError, match=r"out/model: was trained with a generator of the plugin half\.py: .* name the plugin"):
         decoding.main(tmp_path / "out/model", folder / "dev.de", tmp_path / "hyp", **options)
+
+
+def test_a_file_that_the_settings_name_decides_what_is_trained(half, tmp_path):
+    found = []
+    for content in ("a", "b"):
+        (tmp_path / "part").write_text(content)
+        found.append(_method_of(registry.entry("generator", "half"), json.dumps({"part": str(tmp_path / "part")})).about)
+    assert found[0] != found[1] and found[0]["generator_plugin"] == found[1]["generator_plugin"]
+    assert "generator_files" not in _method_of(registry.entry("generator", "half"), '{"part": "decoder"}').about
 
 
 def test_the_generator_of_the_documentation_trains_the_decoder_alone(door, tmp_path):

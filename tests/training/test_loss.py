@@ -88,6 +88,16 @@ def test_no_labels_cost_nothing():
     assert float(smoothed_loss(states.detach() @ weight.T, labels, 0.1, 7)) == 0
 
 
+@pytest.mark.parametrize("items", [None, 0, torch.tensor(0)])
+@pytest.mark.parametrize("ignoring", [False, True])
+def test_an_update_without_labels_has_the_loss_0(items, ignoring):
+    states, weight, labels = torch.randn(1, 2, 8, requires_grad=True), torch.randn(50, 8), torch.full((1, 2), -100)
+    value = linear_smoothed_loss(states, weight, torch.zeros(50), labels, 0.1, items, ignoring=ignoring)
+    value.backward()
+    assert float(value.detach()) == float(states.grad.abs().max()) == 0
+    assert float(smoothed_loss(states.detach() @ weight.T, labels, 0.1, items)) == 0
+
+
 def test_bfloat16_products_are_near():
     states, weight, labels = torch.randn(2, 30, 16), torch.randn(500, 16) / 4, torch.randint(0, 500, (2, 30))
     exact = linear_smoothed_loss(states, weight, torch.zeros(500), labels, 0.2, None)

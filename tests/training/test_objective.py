@@ -17,7 +17,7 @@ from workflow_scripts.text import files
 from workflow_scripts.training.method import Method, of_plugin
 from workflow_scripts.training.objective import Text, rows_objective
 from workflow_scripts.training.pretraining import next_piece
-from workflow_scripts.training.pretraining_settings import Pretraining
+from workflow_scripts.training.pretraining_settings import Pretraining, Texts
 from workflow_scripts.training.settings import Training
 
 
@@ -162,6 +162,8 @@ def encode(lines, language, codec, max_length):
         (lambda rows: [([], []) for _ in rows], "made a row of 0 pieces"),
         (lambda rows: [([10**6], [1]) for _ in rows], "used the piece 1000000; the vocabulary has"),
         (lambda rows: [([1], [-1]) for _ in rows], "used the piece -1; the vocabulary has"),
+        (lambda rows: (1 / 0 for _ in rows), r"line \d+ of .*ZeroDivisionError: division by zero \(4 lines in de, the first is "),
+        (lambda rows: [(row, [-100] * len(row)) for row, _ in rows], "predicts nothing in any of 8 lines; give some pieces a label"),
         (lambda rows: 1 / 0, r"line \d+ of .*ZeroDivisionError: division by zero \(4 lines in de, the first is "),
     ],
 )
@@ -193,6 +195,42 @@ def test_what_an_objective_may_not_ask_for(register):
         register(lambda text: text)
     with pytest.raises(InputError, match="objective 'made' asks for `settings`, but has none"):
         register(lambda lines, settings: lines)
+
+
+def test_a_text_in_which_nothing_is_predicted_is_one_clear_error(codec, tmp_path, register):
+    """One line with a label will do, in whichever language it is."""
+
+    def rare(lines, codec, language):
+        rows = codec.encode(lines, language, 64)
+        labelled = len(lines) == 4 or language in learnt
+        return [(row, row if labelled and not place else [-100] * len(row)) for place, row in enumerate(rows)]
+
+    register(rare)
+    rounds, _ = made(codec, tmp_path)
+    learnt = {"en"}
+    assert len(rounds.epoch(0)) == 16
+    learnt = set()
+    with pytest.raises(InputError, match="objective 'made' predicts nothing in any of 16 lines"):
+        rounds.epoch(0)
+
+
+def test_a_plugins_objective_that_fails_to_prepare_says_file_and_line(tmp_path, door, monkeypatch):
+    from workflow_scripts.training import pretraining, training
+    from workflow_scripts.training.job import TrainingJob
+
+    path = tmp_path / "mine.py"
+    path.write_text("from crossgap import objective\n\n\n@objective('mine', decoder=False)\ndef mine(*given):\n    return given[9]\n")
+    plugins.load([str(path)])
+    start, text = small_encoder(tmp_path, "xlmr"), tmp_path / "text.de"
+    text.write_text("".join(f"{line}\n" for line in manual_pairs(60)[0]), encoding="utf-8")
+    job = TrainingJob(start, *(tmp_path / name for name in "abcd"))
+    said = r"objective 'mine': line 6 of .*mine\.py, `return given\[9\]`: IndexError: .* \(settings {}\)"
+    with pytest.raises(InputError, match=said):
+        training.learn(job, objective="mine", languages=("de",), train=(text,), dev=(text,))
+    part = Text({"de": ["x"]})
+    monkeypatch.setattr(pretraining, "read_text", lambda *given: (part, part, {}))
+    with pytest.raises(InputError, match=said):
+        pretraining.pretrain(Pretraining(), "mine", Texts(("de",)), lambda *given: start, "small", job)
 
 
 @pytest.mark.parametrize(

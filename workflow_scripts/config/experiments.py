@@ -20,7 +20,7 @@ class Published:
     """Arm that the number belongs to. `backbone` is the model before any training, for which only distances exist."""
     metric: str
     """Metric as named in scores.tsv: BLEU, chrF, TER, COMET, word_f_low, distance_pairs and so on. `updates_to_baseline_loss` is the
-    number of finetuning updates until the baseline's final dev loss."""
+    number of finetuning updates until the baseline's least dev loss."""
     value: float
     """The published number."""
     source: str

@@ -111,7 +111,9 @@ def by_batch(
                 with without_penalties_of_its_own(network), behind_prompts(network, codec):
                     about = functools.partial("{} sources in {}".format, len(chosen), languages[0])
                     texts = plugins.call(f"engine {name!r}", listed, {each: values[each] for each in asked}, about)
-                if len(texts) != len(chosen) or not all(isinstance(text, str) for text in texts):
+                if wrong := [text for text in texts if not isinstance(text, str)]:
+                    raise InputError(f"engine {name!r} returned {str(wrong[0])[:80]}, which is no text; it returns a text for each source")
+                if len(texts) != len(chosen):
                     raise InputError(f"engine {name!r} returned {len(texts)} texts for {len(chosen)} sources; it returns a text for each")
                 for place, text in zip(chosen, texts, strict=True):
                     hypotheses[place] = [Hypothesis(float("nan"), text)]

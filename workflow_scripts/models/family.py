@@ -117,7 +117,7 @@ class Family(registry.Entry):
 def family(name: str, *, label: str, like: str = "", **about: Any) -> Family:
     """Register a family; `about` are the fields of `Family`, and what is not given is as in the family that it is `like`.
 
-    Raises `InputError` for a field that there is not, one that is missing, and a name that is taken.
+    Raises `InputError` for a field that there is not, one that is missing, a name that is taken, and models that another family has.
     """
     known = [one.name for one in fields(Family) if one.name not in ("name", "label", "plugin", "settings")]
     if unknown := [key for key in about if key not in known]:
@@ -128,5 +128,18 @@ def family(name: str, *, label: str, like: str = "", **about: Any) -> Family:
     if missing := [key for key in ("model_type", "row", "heads", "dropout", "states", "size", "layers", "matrices") if key not in about]:
         raise InputError(f"family {name!r}: lacks {', '.join(missing)}; give them, or name a family that it is `like`")
     made = Family(name=name, label=label, **about)
+    if other := next((one for one in registry.entries("family").values() if _hides(one, made)), None):
+        by = f" and tokenizer {made.tokenizer!r}" if made.tokenizer else ""
+        raise InputError(
+            f"family {name!r}: models of model_type {made.model_type!r}{by} are of the family {other.name!r}, so this one would never be "
+            "used; give another `model_type`, or a `tokenizer` that tells them apart"
+        )
     registry.register("family", made)
     return made
+
+
+def _hides(other: Family, made: Family) -> bool:
+    """Whether models that a new family is `made` for are of an `other` one, which comes first where a model is recognised."""
+    same_type = other.name != made.name and other.model_type == made.model_type != ""
+    same_tokenizer = bool(other.tokenizer) == bool(made.tokenizer) and other.tokenizer in made.tokenizer
+    return same_type and same_tokenizer and made.recognises in (None, other.recognises)

@@ -1,4 +1,4 @@
-"""Learning curves (Figure 2 of Zan et al.): loss and score by updates and by time, and when an arm reaches the baseline's loss."""
+"""Learning curves (Figure 2 of Zan et al.): loss and score by updates and by time, and when an arm reaches the baseline's least loss."""
 
 import itertools
 from typing import Any
@@ -18,6 +18,7 @@ def learning_curves(study: Study) -> dict[str, Any]:
     """The data of the part "Learning curves"."""
     return {
         "charts": curves(study),
+        "smoothed": has_smoothed_loss(study),
         "looks": looks(study),
         "losses": loss_points(study),
         "gain": last_fifth(study),
@@ -46,6 +47,16 @@ def curves(study: Study) -> dict[str, list[dict[str, Any]]]:
                     lines["lines" if finetune else "dashed"].append([(x / scale, y) for x, y in points])
         series[chart].append({"name": arm, "colour": colour, **lines})
     return series
+
+
+def has_smoothed_loss(study: Study) -> bool:
+    """Whether the labels of some phase are smoothed, by what its first seed's training says.
+
+    Generators that write at once have losses of their own, in which the phase's label smoothing has no part.
+    """
+    learning = [(arm, phase) for arm, phases in study.arms.items() for phase in phases if not (phase.untrained or phase.writes.at_once)]
+    said = [study.json(study.seed(arm) / phase.name / "training.json") for arm, phase in learning]
+    return any(one.get("settings", {}).get("label_smoothing") for one in said)
 
 
 def curve(study: Study, arm: str, seed: int, phase: Phase, column: str, axis: str = "update") -> list[tuple[float, float]]:
@@ -112,29 +123,42 @@ def loss_points(study: Study) -> dict[str, Any]:
 
 
 def updates_to_baseline(study: Study) -> list[dict[str, Any]]:
-    """One row per arm: the updates after which it reaches the baseline's final dev loss, over the seeds that reach it.
+    """One row per arm that learns: the updates after which it reaches the baseline's least dev loss, over the seeds that reach it.
 
     The paper's Figure 2 and its claim of half the steps. Interpolated between two points of the curve. `finetuning` are the updates
-    after the pretext phase, `share` is their number for each update of the baseline's finetuning. `points` is how many points the
-    curve of finetuning has, with the seed that has the fewest.
+    after the pretext phase, `share` is their number for each update that the baseline's finetuning makes to its least loss. `points` is
+    how many points the curve of finetuning has, with the seed that has the fewest. There are no rows where the baseline trains nothing.
     """
-    rows = []
-    baseline = study.arms[study.baseline][-1]
-    for arm, (*before, last) in study.arms.items():
+    rows: list[dict[str, Any]] = []
+    *earlier, baseline = study.arms[study.baseline]
+    if baseline.untrained:
+        return rows
+    for colour, (arm, (*before, last)) in enumerate(study.arms.items()):
+        if last.untrained:
+            continue
         reached, finetuning, shares, counts = [], [], [], []
         for seed in study.seeds:
             goal = curve(study, study.baseline, seed, baseline, "dev_loss")
             points = curve(study, arm, seed, last, "dev_loss")
             counts.append(len(points))
-            made = updates_made(study, study.baseline, seed, baseline)
-            if goal and made and (update := first_below(points, goal[-1][1])) is not None:
+            if not goal:
+                continue
+            # where the loss rises after its minimum, every arm has passed the last one at once
+            at, least = min(goal, key=lambda point: point[1])
+            done = _updates_of(study, study.baseline, seed, earlier)
+            if at > done and (update := first_below(points, least)) is not None:
                 reached.append(update)
-                finetuning.append(update - sum(updates_made(study, arm, seed, phase) or 0 for phase in before))
-                shares.append(finetuning[-1] / made)
+                finetuning.append(update - _updates_of(study, arm, seed, before))
+                shares.append(finetuning[-1] / (at - done))
         found = {"updates": reached, "finetuning": finetuning, "share": shares}
         measured = {key: summary(values) if values else None for key, values in found.items()}
-        rows.append({"arm": arm, "points": min(counts), **measured})
+        rows.append({"arm": arm, "colour": colour, "points": min(counts), **measured})
     return rows
+
+
+def _updates_of(study: Study, arm: str, seed: int, phases: list[Phase]) -> int:
+    """Updates that some phases of an arm really made."""
+    return sum(updates_made(study, arm, seed, phase) or 0 for phase in phases)
 
 
 def first_below(points: list[tuple[float, float]], goal: float) -> float | None:
@@ -153,7 +177,7 @@ def last_fifth(study: Study) -> dict[str, Any] | None:
         points = curve(study, study.baseline, seed, phase, DEV_SCORES[study.dev_metric])
         if len(points) > 1:
             x, y = zip(*points, strict=True)
-            start = sum(updates_made(study, study.baseline, seed, earlier) or 0 for earlier in before)
+            start = _updates_of(study, study.baseline, seed, before)
             if x[0] <= (begin := start + 0.8 * (x[-1] - start)):
                 found.append(float(y[-1] - np.interp(begin, x, y)))
     return summary(found) if found else None

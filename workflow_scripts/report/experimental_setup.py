@@ -30,11 +30,18 @@ def what_was_generated(study: Study) -> dict[str, Any]:
 
 
 def trained(study: Study) -> dict[str, Any]:
-    """How the arms were trained, in every task: backbones, phases, what their noises are, machines, choices."""
+    """How the arms were trained, in every task: backbones, phases, noises in words, machines, choices, and the arms that train nothing."""
     made = phases(study)
     noises = dict.fromkeys(phase.data for phases in study.arms.values() for phase in phases if phase.restores)
     explained = [said for name in noises if (said := registry.entry("noise", name).explained)]
-    return {"backbones": backbones(study), "phases": made, "explained": explained, "machines": machines(study), "choices": choices(study)}
+    return {
+        "backbones": backbones(study),
+        "phases": made,
+        "explained": explained,
+        "machines": machines(study),
+        "choices": choices(study),
+        "untrained": [arm for arm, phases in study.arms.items() if phases[-1].untrained],
+    }
 
 
 def backbones(study: Study) -> dict[str, dict[str, Any]]:

@@ -11,9 +11,11 @@ replacement the bootstrap makes too little.
 """
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 from workflow_scripts import registry
+from workflow_scripts.config.phases import Phase
 from workflow_scripts.evidence.metric import higher_is_better
 from workflow_scripts.evidence.significance import has_zero
 from workflow_scripts.noise.entry import Noise
@@ -207,28 +209,32 @@ def _other(study: Study, arm: str) -> str:
     if study.backbones[arm] != study.backbones[study.baseline] or not 0 < len(study.arms[arm]) == len(study.arms[study.baseline]):
         return "other"
     mine, theirs = (study.arms[one][-1] for one in (arm, study.baseline))
-    if mine.targets_from != theirs.targets_from:
-        return "other"
-    if mine.switch and not theirs.switch and mine.translations == theirs.translations:
+    if mine.switch and not theirs.switch and _way(mine) == _way(replace(theirs, switch=mine.switch)):
         return "switch"
-    return "translations" if mine.translations and not theirs.translations and mine.switch == theirs.switch else "other"
+    if mine.translations and not theirs.translations and _way(mine) == _way(replace(theirs, translations=True)):
+        return "translations"
+    return "other"
 
 
-def _way(study: Study, arm: str) -> tuple[object, ...]:
-    """How an arm learns its task: what its task phase starts from, whether it switches words, learns from translations or from what another
-    arm writes, and how it writes itself."""
-    phase = study.arms[arm][-1]
-    return phase.start, phase.switch, phase.translations, phase.targets_from, phase.generator, phase.shots
+def _way(phase: Phase) -> tuple[object, ...]:
+    """How a task phase learns: what it starts from, whether it switches words, learns from translations or from what another arm writes,
+    how it writes itself, and which weights it trains."""
+    writes = phase.generator, phase.sga, phase.generator_settings, phase.shots
+    return phase.start, phase.switch, phase.translations, phase.targets_from, *writes, phase.training.get("adapter")
 
 
 def _start(study: Study, arm: str) -> tuple[object, ...]:
     """The backbone that an arm starts from, and how it learns its task."""
-    return study.backbones[arm], _way(study, arm)
+    return study.backbones[arm], _way(study.arms[arm][-1])
 
 
 def _dose(study: Study, arm: str) -> tuple[object, ...]:
-    """What an arm and its controls have in common: they start from one backbone, and train each phase as long and in the same way."""
-    return _start(study, arm), [(phase.start, phase.updates, phase.epochs) for phase in study.arms[arm]]
+    """What an arm and its controls have in common: they start from one backbone, and train each phase as long and in the same way.
+
+    An adapter trains other weights, so that more than what is restored would differ.
+    """
+    phases = study.arms[arm]
+    return _start(study, arm), [(phase.start, phase.updates, phase.epochs, phase.training.get("adapter")) for phase in phases]
 
 
 def answer(rows: Rows, over_seeds: Rows, arm: str, other: str, testset: str, metric: str) -> tuple[str, str]:

@@ -254,12 +254,13 @@ def at_chance(study: Study, rows: Rows) -> Iterator[str]:
         lost = dict.fromkeys(row["arm"] for row in group if row["at_chance"])
         if lost:
             name = language_names(study, testset)
-            worst = "; ".join(f"{arm} {spread([row['value'] for row in group if row['arm'] == arm])} %" for arm in lost)
+            kind = measure(study)
+            worst = "; ".join(kind.with_unit(f"{arm} {spread([row['value'] for row in group if row['arm'] == arm])}") for arm in lost)
             seeds = " with at least one seed" if len(study.seeds) > 1 else ""
-            line, score = measure(study).trivial, measure(study).name
+            line, score, chance = kind.trivial, kind.name, kind.with_unit(f"{group[0]['chance']:.2f}")
             yield (
                 f"On the test set {testset} ({name}) the {score} of {', '.join(lost)} is not shown to be above the {line}{seeds} "
-                f"({worst}): {measure(study).guess} gets {group[0]['chance']:.2f} %. "
+                f"({worst}): {kind.guess} gets {chance}. "
                 f"Differences between arms that do not beat the {line} say little."
             )
 

@@ -36,10 +36,11 @@ def main(output: Path, scores: Path = Path("results/scores.tsv"), comparisons: P
     tested = [place for place in places if place in with_pairs]
     if not tested:
         raise InputError(f"{comparisons}: compares nothing that {scores} has a score of; both come from one run")
+    corrected = {row["experiment"] for row in compared if row["p"] != row["p_uncorrected"]}
     with atomic(output) as file:
         for place in tested:
             mine, theirs = ([row for row in rows if _place(row) == place] for rows in (measured, compared))
-            file.write(table(mine, theirs))
+            file.write(table(mine, theirs, corrected=place[0] in corrected))
     if others := [f"{experiment} on {testset}" for experiment, testset in places if (experiment, testset) not in with_pairs]:
         print(f"{len(others)} without a table, since no arms are compared there: {', '.join(others)}")
 
@@ -49,8 +50,12 @@ def _place(row: dict[str, str]) -> tuple[str, str]:
     return row["experiment"], row["testset"]
 
 
-def table(scores: Rows, comparisons: Rows) -> str:
-    """The table of one test set: a row for each arm, and for each metric its score and the difference from the first arm."""
+def table(scores: Rows, comparisons: Rows, corrected: bool) -> str:
+    """The table of one test set: a row for each arm, and for each metric its score and the difference from the first arm.
+
+    Its caption says where the experiment's p were `corrected`. Any p of the experiment shows that, not those of one table alone: Holm's
+    correction leaves the largest p of a family as it is.
+    """
     arms = list(dict.fromkeys(row["arm"] for row in scores))
     metrics = [metric for metric in dict.fromkeys(row["metric"] for row in scores) if metric in _tested(comparisons)]
     baseline = next(arm for arm in arms if any(row["other"] == arm for row in comparisons))
@@ -65,7 +70,7 @@ def table(scores: Rows, comparisons: Rows) -> str:
     seeds = sorted({int(row["seeds"]) for row in comparisons})
     legend = (
         f"{scores[0]['direction'] or scores[0]['task']}, test set {scores[0]['testset']}; means of {' or '.join(map(str, seeds))} seed(s). "
-        f"Differences from {baseline}{_covers(against.values(), seeds[-1] > 1)}. † p < 0.05, ‡ p < 0.01{_correction(against.values())}"
+        f"Differences from {baseline}{_covers(against.values(), seeds[-1] > 1)}. † p < 0.05, ‡ p < 0.01{_CORRECTED if corrected else ''}"
         f"{BY_SEEDS if any(row['seeds_low'] for row in against.values()) else ''}. "
         + "; ".join(f"{metric}: {signature}" for metric, signature in _signatures(scores, metrics))
     )
@@ -84,11 +89,7 @@ def _covers(against: Iterable[dict[str, str]], several: bool) -> str:
 BY_SEEDS = ", where Student's interval of the seeds' differences leaves zero out, too"
 """What a marker needs besides a small p, over several seeds."""
 _ANOTHER = "; another training may differ"
-
-
-def _correction(against: Iterable[dict[str, str]]) -> str:
-    """How p was corrected, as far as it was: a correction makes some p larger, unless there is one comparison, or all p are 1."""
-    return ", corrected for all comparisons (Holm)" if any(row["p"] != row["p_uncorrected"] for row in against) else ""
+_CORRECTED = ", corrected for all comparisons (Holm)"
 
 
 def _places(metric: str, values: list[float]) -> int:

@@ -38,7 +38,7 @@ def published(study: Study, rows: Rows) -> Rows:
 
 
 def updates_needed(updates_to_baseline: Rows) -> Iterator[dict[str, Any]]:
-    """Rows like those of `scores.tsv` with the updates of finetuning until the dev loss that the baseline ends with (Figure 2)."""
+    """Rows like those of `scores.tsv` with the updates of finetuning until the baseline's least dev loss (Figure 2)."""
     for row in updates_to_baseline:
         for value in row["finetuning"]["values"] if row["finetuning"] and row["points"] >= ENOUGH_POINTS else ():
             yield {"testset": "", "arm": row["arm"], "metric": UPDATES, "value": value, "signature": ""}
@@ -63,7 +63,7 @@ def other_conditions(study: Study, number: Published, testset: str, metric: str,
         stated = f"a {number.metric} that is not stated" if entry and entry.called else number.metric
         yield f"{stated} there, {metric} here"
     if number.metric == UPDATES:
-        yield "a loss that is not stated there, the dev loss at the baseline's end here"
+        yield "a loss that is not stated there, the baseline's least dev loss here"
     lowercase = metric != number.metric or (testset or study.testsets[0]) in study.lowercased
     if _tells_cases_apart(study, number.metric) and number.lowercase != lowercase:
         cases = {True: "lower-cased text", False: "text with capitals"}

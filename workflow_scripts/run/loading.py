@@ -83,13 +83,18 @@ def _section_written_out(section: str, blocks: Any) -> Any:
 def _without_nulls(block: Any, by_name: set[str], own: bool = False) -> Any:
     """`block` without the keys of a user's own that are null: so a recipe drops a column, or a test set, of what it is laid over.
 
-    With `own` those of the block itself are the user's, and those of its settings that are in `by_name` always.
+    With `own` those of the block itself are the user's, and those of its settings that are in `by_name` always. Of the settings of an
+    entry (`_OF_ENTRIES`) null is a value.
     """
     if isinstance(block, list):
         return [_without_nulls(each, by_name) for each in block]
     if not isinstance(block, dict):
         return block
-    return {key: _without_nulls(value, by_name, key in by_name) for key, value in block.items() if not (own and value is None)}
+    return {
+        key: value if key in _OF_ENTRIES else _without_nulls(value, by_name, key in by_name)
+        for key, value in block.items()
+        if not (own and value is None)
+    }
 
 
 WITH_PARTS = ("corpora", "labelled", "aligned")
@@ -137,6 +142,9 @@ BY_NAME = {"columns", "cut", "dictionary", "files", "gold", "grid", "label_names
 BY_NAME |= {"by", "engine_settings", "more_dev", "objective_settings", "translations", "where", "words"}
 """The settings whose keys are languages, pairs or names of the user's own. `like` replaces them as a whole: a corpus of French and
 English that is like one of German and English does not keep the German column."""
+
+_OF_ENTRIES = {"engine_settings", "objective_settings"}
+"""Those of `BY_NAME` whose keys are the settings of an entry."""
 
 ORIGINS = {"file", "files", "data", "held_out"}
 """Where a part of a corpus may come from. `like` replaces the part as a whole when it comes from somewhere else."""

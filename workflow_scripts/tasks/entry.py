@@ -47,6 +47,8 @@ class Measure(NamedTuple):
     """The same in scores.tsv."""
     guess: str
     """The same as the subject of a sentence."""
+    unit: str = "%"
+    """What stands behind the score; empty for one that is no share of anything, and is shown times 100."""
     loss: str = "nats per example"
     """What the loss on the dev set is counted in."""
     same_for_all_seeds: Callable[[str], bool] = lambda arm: False
@@ -61,6 +63,15 @@ class Measure(NamedTuple):
     def title(self) -> str:
         """The same where it begins a sentence."""
         return score_title(self.metric)
+
+    @property
+    def axis(self) -> str:
+        """What an axis, or a column, of the metric says."""
+        return f"{self.name}, {self.unit or 'times 100'}"
+
+    def with_unit(self, score: str) -> str:
+        """A score in words with its unit, if it has one."""
+        return f"{score} {self.unit}".rstrip()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -100,7 +100,7 @@ def finetune(
         return prepare(task, job, train, dev, settings, lexicons, into)
 
     files = {path.name: path for path in lexicons}
-    also = {"task_plugin": sha256} if (sha256 := plugins.sha256_of(task)) else {}
+    also = plugins.trained_by("task", task, with_choice(getattr(settings, task.key), job.choice))
     # an earlier way switched fewer words, and parts of them; what it trained is not gone on from
     also |= {"switched": "given words"} if settings.codeswitch and task.unit == "word" else {}
     finetune_head(job, train, dev, settings, task.key, prepared, files, also)

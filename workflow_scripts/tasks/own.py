@@ -251,6 +251,7 @@ class OwnFunctions:
             trivially=self.trivially,
             signature=self.trivially,
             guess=f"the trivial baseline ({self.trivially})",
+            unit="",
             loss="loss per example",
         )
 

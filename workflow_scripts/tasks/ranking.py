@@ -91,6 +91,7 @@ def measure(settings: Any, text: Any) -> Measure:
         trivially="the expected value over all orders of the documents",
         signature="expected value of a random ranking",
         guess="a random ranking",
+        unit="",
         loss="nats per document" if settings.ranking.loss == "grades" else "squared error per document",
     )
 

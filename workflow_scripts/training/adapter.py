@@ -71,10 +71,10 @@ def adapter(name: str, *, label: str = "", source: str = "", settings: type | No
     return registered
 
 
-def adapter_plugin(chosen: Mapping[str, Any]) -> dict[str, str]:
-    """What a description of checkpoints has of the plugin of an adapter: those of another version of it are not gone on from."""
-    sha256 = plugins.sha256_of(registry.entry("adapter", chosen["kind"]))
-    return {"adapter_plugin": sha256} if sha256 else {}
+def adapter_plugin(chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """What a description of checkpoints has of the plugin of an adapter (`plugins.trained_by`)."""
+    own = {key: value for key, value in chosen.items() if key != "kind"}
+    return plugins.trained_by("adapter", registry.entry("adapter", chosen["kind"]), own)
 
 
 # ---------------------------------------------------------------------------------------------

@@ -27,7 +27,12 @@ def smoothed_loss(logits: torch.Tensor, labels: torch.Tensor, smoothing: float, 
     loss = F.cross_entropy(
         logits.flatten(0, 1).float(), labels.flatten().to(logits.device), label_smoothing=smoothing, ignore_index=-100, reduction="sum"
     )
-    return loss / (items if items is not None else (labels != -100).sum())
+    return loss / _at_least_one(items if items is not None else (labels != -100).sum())
+
+
+def _at_least_one(items: torch.Tensor | int) -> torch.Tensor | int:
+    """A number of labels; an update without any has the loss 0, and not 0 / 0."""
+    return items.clamp_min(1) if isinstance(items, torch.Tensor) else max(items, 1)
 
 
 def linear_smoothed_loss(
@@ -56,7 +61,7 @@ def linear_smoothed_loss(
         # the function below would compute all gradients, even if none are wanted
         states, weight, bias = states.detach(), weight.detach(), bias.detach()
     loss = _LinearSmoothedLoss.apply(states, weight, bias.flatten(), labels, smoothing, dtype, ignoring)
-    return loss / (items if items is not None else (labels != -100).sum() if ignoring else len(labels))
+    return loss / _at_least_one(items if items is not None else (labels != -100).sum() if ignoring else len(labels))
 
 
 class _LinearSmoothedLoss(torch.autograd.Function):

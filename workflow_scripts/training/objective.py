@@ -249,6 +249,7 @@ def _material(make: MadeRows, train: Text, dev: Text, seed: int, folder: Path, b
         held = []
         for side, (code, (lines, about)) in enumerate(held_back.items()):
             held.append(Dev(make.rows(lines, code, codec, _draw(seed, 1, DEV_STREAM, side)), code, None, [about]))
+        _check_labels(make.name, [part.rows for part in held])
         return _made_anew(make, text, codec, seed), held
 
     return Material({**parts["train"].files(), **parts["dev"].files(), **plan}, read)
@@ -256,6 +257,13 @@ def _material(make: MadeRows, train: Text, dev: Text, seed: int, folder: Path, b
 
 # the label of a piece where nothing is to be predicted
 _NOTHING = -100
+
+
+def _check_labels(name: str, parts: Sequence[Any]) -> None:
+    """Raise `InputError` where no row of a text, in `Rows` by language, has a label, so that there is no loss."""
+    count = sum(map(len, parts))
+    if count and not any((part.sides[1].flat >= 0).any() for part in parts):
+        raise InputError(f"objective {name!r} predicts nothing in any of {count} lines; give some pieces a label other than {_NOTHING}")
 
 
 def _draw(seed: int, kind: int, epoch: int, side: int) -> np.random.Generator:
@@ -274,6 +282,8 @@ def _made_anew(make: MadeRows, text: dict[str, tuple[list[str], dict[str, Any]]]
 
         def epoch(self, number: int) -> Any:
             sides = enumerate(text.items())
-            return Chained([make.rows(lines, code, codec, _draw(seed, 0, number, side)) for side, (code, (lines, _)) in sides])
+            parts = [make.rows(lines, code, codec, _draw(seed, 0, number, side)) for side, (code, (lines, _)) in sides]
+            _check_labels(make.name, parts)
+            return Chained(parts)
 
     return MadeAnew()

@@ -19,6 +19,7 @@ the paper is silent, their published code is followed: Adam (0.9, 0.98) with eps
 import json
 import tempfile
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -112,7 +113,8 @@ def learn(
     cut = replace(settings, too_long="cut") if documents and settings.too_long is None else settings
     block = objective_block(entry, json.loads(objective_settings), cut)
     with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
-        material = entry.prepare(block, _text(train, entry.reads), _text(dev, entry.reads), job.seed, Path(folder) / "text")
+        prepare = partial(entry.prepare, block, _text(train, entry.reads), _text(dev, entry.reads), job.seed, Path(folder) / "text")
+        material = plugins.call_if_theirs(entry, prepare, {}, lambda: f"settings {block.objective_settings}")
         method = material.method() if material.method else Method()
         method = of_plugin(entry, method._replace(about={"objective": entry.name, **method.about}))
         room, unknown = Room.of(settings, leave_out=entry.leaves_out and not documents), dict[str, Any]()
@@ -232,8 +234,7 @@ def _method_of(entry: Generator, given: str) -> Method:
     if entry.name == AUTOREGRESSIVE:
         return method
     about: dict[str, Any] = {"generator": entry.name} | ({entry.key: asdict(settings)} if settings else {})
-    if entry.plugin:
-        about["generator_plugin"] = plugins.sha256_of(entry)
+    about |= plugins.trained_by("generator", entry, settings)
     mark = {} if entry.file else {"generator": entry.name, "plugin": Path(entry.plugin).name}
     return method._replace(about={**about, **method.about}, mark=mark)
 
