@@ -104,12 +104,13 @@ def test_it_goes_on_with_any_number_of_processes(files, shared, cut, tmp_path, p
         assert all(torch.equal(weight, again[name]) for name, weight in after.items())
 
 
-def test_an_adapter_of_a_decoder_that_computes_its_layers_again(files, tmp_path):
-    """Few weights are trained, of which each process has a part, too; the adapter beside the model is whole."""
+@pytest.mark.parametrize("sharded", [True, False])
+def test_an_adapter_of_a_decoder_that_computes_its_layers_again(files, tmp_path, sharded):
+    """Few weights are trained, of which each process has a part, or all; the adapter beside the model is whole."""
     start = small_decoder(tmp_path / "start")
     settings = replace(SETTINGS, adapter=LORA, updates=3, gradient_checkpointing=True, max_grad_norm=0.5, micro_batch_tokens=150)
     finetune(files[0], start, tmp_path / "one", settings)
-    in_two(files[0], start, tmp_path / "two", replace(settings, sharded=True))
+    in_two(files[0], start, tmp_path / "two", replace(settings, sharded=sharded))
     assert losses(tmp_path / "two") == pytest.approx(losses(tmp_path / "one"), rel=2e-3)
     one, two = (load_file(tmp_path / name / "adapter/adapter_model.safetensors") for name in ("one", "two"))
     assert_alike(dict.fromkeys(one, torch.zeros(())), one, two)

@@ -388,13 +388,20 @@ def special_pieces(tokenizer: Any) -> frozenset[str]:
 
 def defuse(line: str, specials: frozenset[str]) -> str:
     """`line` with a break inside each special piece that occurs in it, so that it is read as plain text."""
-    return _any_of(specials).sub(lambda found: f"{found[0][0]} {found[0][1:]}", line)
+    beginnings, lengths = _beginnings(specials)
+
+    def apart(found: re.Match[str]) -> str:
+        at = found.start()
+        return f"{found[0]} " if any(line[at : at + length] in specials for length in lengths) else found[0]
+
+    return beginnings.sub(apart, line)
 
 
 @functools.lru_cache(maxsize=16)
-def _any_of(specials: frozenset[str]) -> re.Pattern[str]:
-    """A pattern for any of these pieces, the longest first; Gemma has six thousand."""
-    return re.compile("|".join(map(re.escape, sorted(filter(None, specials), key=len, reverse=True))) or r"(?!)")
+def _beginnings(specials: frozenset[str]) -> tuple[re.Pattern[str], list[int]]:
+    """A pattern for the first characters of these pieces, and how long they are: Gemma has six thousand, of eight lengths."""
+    first = sorted({special[0] for special in specials if special})
+    return re.compile("|".join(map(re.escape, first)) or r"(?!)"), sorted({len(special) for special in specials if special})
 
 
 def load_codec(folder: Path | str, documents: bool = False) -> Codec:
