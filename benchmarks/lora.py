@@ -192,13 +192,16 @@ def rows_of(model: str, text_folder: str, updates: int, tokens: int, precision: 
 
 
 class Clock:
-    """The time behind each update, by the clock and by the processor."""
+    """The times behind the first update and the `last` one, by the clock and by the processor."""
 
-    def __init__(self) -> None:
+    def __init__(self, last: int) -> None:
+        self.last = last
         self.times: list[tuple[float, float]] = []
 
-    def tick(self) -> None:
-        """An update is done."""
+    def tick(self, update: int) -> None:
+        """An update is done. Behind those in between the processor does not wait for the GPU."""
+        if update not in (1, self.last):
+            return
         if GPU:
             torch.cuda.synchronize()
         self.times.append((time.perf_counter(), time.process_time()))
@@ -221,11 +224,11 @@ def ours(model: str, text_folder: str, updates: int, tokens: int, precision: str
     from workflow_scripts.training.callbacks import Progress
     from workflow_scripts.training.rows import Batches
 
-    clock = Clock()
+    clock = Clock(updates)
 
     class Timed(Progress):
-        def on_step_end(self, *given: Any, **named: Any) -> None:
-            clock.tick()
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            clock.tick(state.global_step)
 
     keep_memory()
     loop.Progress = Timed  # type: ignore[misc]
@@ -262,11 +265,11 @@ def peer(model: str, text_folder: str, updates: int, tokens: int, precision: str
         target_modules=[*matrices(network, family_of(network.config))],
         task_type="CAUSAL_LM",
     )
-    clock = Clock()
+    clock = Clock(updates)
 
     class Timed(TrainerCallback):
-        def on_step_end(self, *_: Any, **__: Any) -> None:
-            clock.tick()
+        def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+            clock.tick(state.global_step)
 
     # TRL shifts the labels by itself: each stands at its own piece, and the last one is read as well
     rows = [([*read, labels[-1]], [-100, *labels]) for read, labels in rounds.epoch(0)]

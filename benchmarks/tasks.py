@@ -78,7 +78,7 @@ def peer(model: str, table: str, batch: int, updates: int) -> dict[str, float]:
     from transformers import Trainer, TrainingArguments
 
     reader, network, rows, _ = prepared(model, table)
-    timed = clock()
+    timed = clock(1, updates)
     with tempfile.TemporaryDirectory() as folder:
         arguments = TrainingArguments(
             output_dir=folder,

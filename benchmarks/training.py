@@ -113,7 +113,7 @@ def peer(model: str, text: str, source: str, target: str, updates: int, tokens: 
     from workflow_scripts.training.validation import dev_loss
 
     counted: list[int] = []
-    timed = clock()
+    timed = clock(1, updates)
     codec, pairs, chosen, rows = sample(model, text, source, target, updates, tokens)
     accumulated = max(1, -(-rows // fitting)) if fitting else 1
     network = load_model(model, Training(dropout=SCIENCE["dropout"], attention_dropout=0.0), 1)

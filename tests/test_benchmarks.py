@@ -6,11 +6,13 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+import torch
 from tiny_models import small_model
 
-from benchmarks import exported, random_mbart, update
+from benchmarks import clock, exported, lora, random_mbart, update
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.training.loop import load_model
 from workflow_scripts.training.settings import Training
@@ -53,6 +55,21 @@ def test_updates_are_timed_in_each_variant(tmp_path, variant):
         (tmp_path / f"train.{code}").write_text(line * 200, encoding="utf-8")
     said = update.case(str(small_model(tmp_path)), str(tmp_path / "train"), "de", "en", 10, 100, 1, variant)
     assert said["speed"] > 0 and said["setup"]["device"]
+
+
+@pytest.mark.parametrize("kind", ["any peer's", "LoRA's"])
+def test_the_clock_waits_for_a_gpu_only_where_its_time_is_used(monkeypatch, kind):
+    waited = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(lora, "GPU", True)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda: waited.append(step))
+    timed, adapters = clock(1, 6), lora.Clock(6)
+    for step in range(1, 7):
+        if kind == "LoRA's":
+            adapters.tick(step)
+        else:
+            timed.on_step_end(None, SimpleNamespace(global_step=step), None)
+    assert waited == [1, 6] and len(timed.times) + len(adapters.times) == 2
 
 
 def test_the_weights_of_a_model_are_counted(tmp_path):

@@ -9,6 +9,7 @@ import sys
 import time
 from collections import Counter
 from contextlib import nullcontext, suppress
+from functools import partialmethod
 from importlib import metadata
 from pathlib import Path
 
@@ -20,12 +21,14 @@ from benchmarks.gpu import __main__ as gpu
 from benchmarks.gpu import running, shared
 from benchmarks.gpu.candidates import joined_products
 from benchmarks.gpu.counts import Counted
-from benchmarks.gpu.kernels import kind_of, limits
+from benchmarks.gpu.kernels import decoding_limits, kind_of, limits
 from benchmarks.gpu.running import Case, in_rounds
-from benchmarks.gpu.updates import Sentences, Size, mbart, peak_of, training_flops, updates_of
+from benchmarks.gpu.updates import Sentences, Size, mbart, peak_of, planned_updates, training_flops, updates_of
+from workflow_scripts.training.graphs import Recorded
 from workflow_scripts.training.packing import packed
 
 SIZE = Size(64, 256, 2, 700, 400)
+CPU = torch.device("cpu")
 
 
 def test_operations_are_those_that_pytorch_counts():
@@ -42,6 +45,23 @@ def test_rows_have_the_lengths_of_sentences():
     lengths = [len(side) for row in rows for side in row]
     assert 22 < sum(lengths) / len(lengths) < 30 and min(lengths) >= 4 and max(lengths) <= 126
     assert all(4 <= piece < 700 for row in rows[:200] for side in row for piece in side)
+
+
+@pytest.mark.parametrize("packed_", [False, True])
+def test_rows_of_a_decoder_are_prompts_and_answers(packed_):
+    """About half of the pieces are labels, each of them the next piece that is read; `tokens` are those of an update."""
+    size = Size(64, 128, 1, 500, 1_024)
+    planned = planned_updates(size, 20, packed=packed_, causal=True)
+    rows = [row for rows in planned for row in rows]
+    assert all(len(row[0]) == len(row[1]) <= 128 for row in rows)
+    assert all(
+        label in (-100, after)
+        for row in Sentences(size, 50, causal=True).epoch(0)
+        for after, label in zip(row[0][1:], row[1][:-1], strict=True)
+    )
+    _, labels, tokens, scores = (sum(some) for some in zip(*(shared.counts_of(rows, packed_, True) for rows in planned), strict=True))
+    assert 0.4 < labels / tokens < 0.6 and scores == labels and 0.9 < tokens / (20 * size.tokens) <= 1
+    assert shared.counts_of(planned[0], packed_, False)[3] == shared.counts_of(planned[0], packed_, False)[2]
 
 
 def test_an_adapter_is_trained_by_our_loop():
@@ -134,6 +154,29 @@ def test_updates_wait_for_nothing_but_those_as_before():
     assert 0 < found["recorded"]["padding"] < 0.5
 
 
+def test_what_is_counted_of_a_recorded_update_is_its_replay(monkeypatch):
+    """A graph calls no operation of PyTorch; here a replay does nothing."""
+    size, calls = Size(64, 128, 1, 500, 512), []
+    for record in (Recorded._record, lambda self: self._again() or (lambda: None)):
+        monkeypatch.setattr(Recorded, "_record", record)
+        calls.append(updates_of(mbart(size, CPU), size, 1, packed=True, recorded=True)["calls"])
+    assert 0 < calls[1] < calls[0] / 5
+
+
+def test_compiled_layers_of_one_shape_are_used_in_all_updates_and_not_compiled_again_once_they_are_warm(monkeypatch):
+    size, runs, seen = Size(64, 128, 1, 500, 512), [], []
+
+    def counting(graph, inputs):
+        return lambda *given: runs.append(graph) or graph.forward(*given)
+
+    torch._dynamo.reset()
+    monkeypatch.setattr(torch.nn.Module, "compile", partialmethod(torch.nn.Module.compile, backend=counting))
+    monkeypatch.setattr(torch.optim.AdamW, "step", lambda self: seen.append((torch._dynamo.config.error_on_recompile, len(runs))))
+    found = updates_of(mbart(size, CPU), size, 1, packed=True, compiled=True)
+    assert [strict for strict, _ in seen] == [False] * 3 + [True] * 3 and not torch._dynamo.config.error_on_recompile
+    assert [number for _, number in seen] == [at * seen[0][1] for at in range(1, 7)] and seen[0][1] and "calls" not in found
+
+
 def test_products_that_are_joined_change_nothing():
     network = mbart(SIZE, torch.device("cpu"))
     batch = {name: torch.randint(5, 700, (3, 20)) for name in ("input_ids", "decoder_input_ids", "labels")}
@@ -162,6 +205,27 @@ def test_limits_are_those_of_the_operations_that_are_needed():
     assert limits(SIZE, rows, 46, 10**9, {"tflops": 1.0, "tb_per_s": 1.0})["optimiser"] == 28.0
 
 
+def test_limits_of_decoding_are_those_of_what_is_read_and_multiplied():
+    """One piece of one row, by hand; of many rows at once, weights are read once."""
+    size, best = Size(8, 16, 1, 100, 0), {"tflops": 1.0, "tb_per_s": 1.0}
+    weights = 6 * 64 + 2 * 8 * 16 + 8 * 100
+    one = decoding_limits(size, [(1, 1)], 1, 1, "float16", best)
+    assert one["reading"] == pytest.approx(1e12 / (2 * weights + 4 * 8 * 2))
+    assert one["products"] == pytest.approx(1e12 / (2 * (weights + 6 * 64 + 2 * 8 * 16)))
+    whole = decoding_limits(size, [(10, 1)], 1, 1, "int8_float16", best)
+    assert whole == {"reading": pytest.approx(1e13 / (weights + 10 * 4 * 8 * 2))}
+
+
+@pytest.mark.parametrize("in_flight", [1, 4])
+def test_as_many_batches_are_decoded_as_are_in_flight_four_times(monkeypatch, in_flight):
+    found = gpu.decoded_sorted("float32", in_flight, CPU, tiny=True)
+    assert found["batches"] >= 4 * in_flight and found["limits_per_s"]["reading"] > 0
+    model_and_lines = gpu.decoded_text
+    monkeypatch.setattr(gpu, "decoded_text", lambda *given: (lambda model, lines: (model, lines[:3]))(*model_and_lines(*given)))
+    with pytest.raises(ValueError, match="3 batches are too few"):
+        gpu.decoded_sorted("float32", in_flight, CPU, tiny=True)
+
+
 @pytest.mark.parametrize(
     "name, kind",
     [
@@ -180,7 +244,6 @@ def test_kinds_of_kernels(name, kind):
     assert kind_of(name) == kind
 
 
-CPU = torch.device("cpu")
 SAME = {"device": "cpu", "tiny": True, "code": "1"}
 
 
@@ -265,10 +328,10 @@ def test_the_first_points_fit_into_eight_minutes_in_their_order():
         assert len(found) == len(set(found)) and all(case.seconds > 0 for case in cases.get(part, []))
 
 
-@pytest.mark.parametrize("kind", ["recorded", "lora packed"])
+@pytest.mark.parametrize("kind", ["recorded", "lora unselected"])
 def test_several_trainings_at_once_are_counted_together(kind):
     found = shared.together(kind, (1, 2), CPU, 0.2, tiny=True)["processes"]
-    assert [*found] == ["1", "2"] and all(one["updates_per_s"] > 0 and one["target_tokens_per_s"] > 0 for one in found.values())
+    assert [*found] == ["1", "2"] and all(one[speed] > 0 for one in found.values() for speed in shared.SPEEDS)
 
 
 def test_a_service_for_several_processes_is_ended(tmp_path, monkeypatch):

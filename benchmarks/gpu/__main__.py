@@ -10,13 +10,14 @@ g    one shape and no waits: updates as before, with known masks, packed, compil
 h    where the kernels' time goes in an update, with the limit of each kind beside it
 a    an update of mBART-large's shape, with the whole vocabulary and trimmed, beside the stock Seq2SeqTrainer with and without cuDNN
 i    1 to 12 small trainings at once, recorded or not, and by MPS; LoRA on a decoder in the shape of Gemma 3 270M
-d    decoding with CTranslate2 (also sorted over the whole file, with several batches in flight, in int8) and with `generate`, beam 5
+d    decoding with CTranslate2 (also sorted over the whole file, with several batches in flight, in int8, each with its limits) and with
+     `generate`, beam 5
 b    what an update is made of: padding, loss, attention, optimiser, precision, torch.compile, making batches
 c    updates of the demo's small model per second
 e    an iteration of the mapping's search at 5,000, 20,000 and 200,000 words
 f    pretraining of small backbones: an mBART that denoises, an XLM-R that guesses masked pieces
 j    a decoder in the shape of Gemma 3 270M, trimmed: LoRA by our loop, also with the whole vocabulary, and by TRL's SFTTrainer; its
-     decoding by CTranslate2 and by `generate`
+     decoding by CTranslate2 and by `generate`; part i's LoRA on packed rows with scores of all places, as a recorded update has them
 
 Each variant and each round has a line of its own. A case that failed is tried again by the next call, and `--again` measures all again.
 At the end stand medians of several rounds, and what was not begun.
@@ -41,7 +42,7 @@ from typing import Any
 import torch
 
 from benchmarks import apart
-from benchmarks.gpu.kernels import profile_of
+from benchmarks.gpu.kernels import best_of, decoding_limits, profile_of
 from benchmarks.gpu.running import Case, code, in_rounds, run
 from benchmarks.gpu.shared import MPS, together
 from benchmarks.gpu.updates import Size, mbart, our_loop, stock_loop, updates_of, wait, xlmr
@@ -108,7 +109,7 @@ def part_b(device: torch.device, tiny: bool) -> Iterable[Case]:
 
 
 def part_g(device: torch.device, tiny: bool) -> Iterable[Case]:
-    """`calls` and `waits` are counts, which do not swing as clocks do. What is compiled takes long to get ready, and has one round."""
+    """`calls` and `waits` are counts, which do not swing as clocks do. What is compiled has none, and one round, as it takes long."""
     size, number, rounds = (replace(TINY, tokens=512), 3, 1) if tiny else (TRIMMED, 15, 5)
     recorded = {"packed": True, "recorded": True}
     variants: dict[str, dict[str, Any]] = {"as before": {"asking": True}, "padded": {}, "packed": {"packed": True}}
@@ -187,13 +188,13 @@ def decoded(engine: Any, tokens: int, device: torch.device, tiny: bool) -> dict[
     return {"sentences_per_s": round(len(lines) / seconds, 1), "beam": 5, "pieces": length}
 
 
-def decoded_text(folder: Path, tiny: bool) -> tuple[Path, list[str]]:
-    """A model of random numbers, and lines to translate."""
+def decoded_text(folder: Path, tiny: bool, number: int = 1_024) -> tuple[Path, list[str]]:
+    """A model of random numbers in mBART-large's shape, and so many lines to translate; a tiny one, and 16."""
     from workflow_scripts.text.files import read_lines
     from workflow_scripts.training.small import Small, build_model
 
     text = [line.split("\t")[2] for line in read_lines(Path("resources/libreoffice-help/en-de.tsv.xz"))]
-    lines = [line for line in text if 8 <= len(line.split()) <= 40][: 16 if tiny else 1_024]
+    lines = [line for line in text if 8 <= len(line.split()) <= 40][: 16 if tiny else number]
     shape: dict[str, Any] = (
         {"d_model": 64, "layers": 1, "heads": 1, "ffn": 128} if tiny else {"d_model": 1024, "layers": 12, "heads": 16, "ffn": 4096}
     )
@@ -202,33 +203,48 @@ def decoded_text(folder: Path, tiny: bool) -> tuple[Path, list[str]]:
 
 
 def decoded_sorted(compute_type: str, in_flight: int, device: torch.device, tiny: bool) -> dict[str, Any]:
-    """CTranslate2 at its best: rows sorted over the whole file, large batches, several of them in flight; loading apart."""
+    """CTranslate2 at its best: rows sorted over the whole file, large batches, several of them in flight; loading apart.
+
+    As many tokens are in flight at once, in one batch or in several. `limits_per_s` has the most sentences a second that this GPU could
+    make. Raises ValueError where there are so few batches that they would not be in flight together for long.
+    """
     import ctranslate2
 
+    from workflow_scripts.models.batches import by_length
     from workflow_scripts.models.engines import convert
     from workflow_scripts.models.tokenisation import load_codec
 
-    length = 4 if tiny else 24
+    length, tokens = 4 if tiny else 24, 32 if tiny else 16_384 // in_flight
     with tempfile.TemporaryDirectory() as name:
-        model, lines = decoded_text(Path(name), tiny)
+        model, lines = decoded_text(Path(name), tiny, 4_096)
         codec = load_codec(model)
         convert(model, codec, Path(name) / "converted")
         threads = {"inter_threads": in_flight, **({"intra_threads": 1} if device.type == "cpu" else {})}
         loaded = ctranslate2.Translator(str(Path(name) / "converted"), device=device.type, compute_type=compute_type, **threads)
-        rows = sorted(codec.encode(lines, "en", 1_000), key=len, reverse=True)
+        rows = codec.encode(lines, "en", 1_000)
+        batches = [[rows[at] for at in chosen] for chosen in by_length([*map(len, rows)], tokens)][::-1]  # the longest first
+        if len(batches) < 4 * in_flight:
+            raise ValueError(f"{len(batches)} batches are too few for {in_flight} in flight; give more lines or smaller batches")
         tag = [codec.tokenizer.convert_ids_to_tokens(codec.tag("de"))]
-        settings: dict[str, Any] = {"beam_size": 5, "max_batch_size": 256 if tiny else 16_384, "batch_type": "tokens"}
-        settings |= {"min_decoding_length": length, "max_decoding_length": length}
+        settings: dict[str, Any] = {"beam_size": 5, "min_decoding_length": length, "max_decoding_length": length}
 
-        def translate(some: list[list[int]]) -> None:
-            pieces = [codec.tokenizer.convert_ids_to_tokens(row) for row in some]
-            loaded.translate_batch(pieces, target_prefix=[tag] * len(pieces), **settings)
+        def translate(some: list[list[list[int]]]) -> None:
+            asked = []
+            for batch in some:
+                pieces = [codec.tokenizer.convert_ids_to_tokens(row) for row in batch]
+                asked += loaded.translate_batch(pieces, target_prefix=[tag] * len(pieces), asynchronous=True, **settings)
+            for result in asked:
+                result.result()
 
-        translate(rows[:: 8 if not tiny else 1])
+        translate(batches[:in_flight])
         began = time.perf_counter()
-        translate(rows)
+        translate(batches)
         seconds = time.perf_counter() - began
-    return {"sentences_per_s": round(len(rows) / seconds, 1), "beam": 5, "pieces": length}
+        shape = replace(TINY if tiny else TRIMMED, pieces=len(codec.tokenizer))
+    shapes = [(len(batch), max(map(len, batch))) for batch in batches]
+    limits = decoding_limits(shape, shapes, length, 5, compute_type, best_of(device, tiny))
+    found = {"sentences_per_s": round(len(rows) / seconds, 1), "beam": 5, "pieces": length}
+    return {**found, "batches": len(batches), "limits_per_s": limits}
 
 
 def decoded_static(device: torch.device, tiny: bool) -> dict[str, Any]:
@@ -301,6 +317,9 @@ def part_j(device: torch.device, tiny: bool) -> Iterable[Case]:
     yield Case("LoRA, our loop", partial(adapted, "ours", device, tiny), needs, 40)
     yield Case("LoRA, our loop, the whole vocabulary", partial(adapted, "ours", device, tiny, vocab_size=262_144), needs, 60)
     yield Case("LoRA, TRL's SFTTrainer", partial(adapted, "peer", device, tiny), (*needs, "datasets", "trl"), 40)
+    # part i's packed rows with the scores of its recorded ones: these differ from it in the graph alone
+    every = partial(together, "lora unselected", (1,), device, 0.5 if tiny else 3.0, tiny)
+    yield Case("trainings by LoRA at once, packed, scores of all places", every, ("peft",), 20)
     yield Case("CTranslate2 and generate, greedy", partial(greedily_decoded, tiny), (*needs, "ctranslate2"), 60)
 
 

@@ -108,6 +108,29 @@ def limits(size: Size, rows: list[Any], cells: int, weights: int, best: dict[str
     return {kind: round(1e3 * value, 3) for kind, value in seconds.items()}
 
 
+def decoding_limits(
+    size: Size, batches: list[tuple[int, int]], pieces: int, beam: int, kind: str, best: dict[str, float]
+) -> dict[str, float]:
+    """The most sentences a second of an mBART that decodes, if it only read weights and caches, and if it only multiplied matrices.
+
+    A batch is the number of its rows and the longest one's length. Each row is written in so many `pieces`. `kind` is CTranslate2's name of
+    the type. The products of int8 have no limit here, as only those of 16 bits are measured.
+    """
+    width, inner, layers = size.width, size.feed_forward, size.layers
+    weights = layers * (6 * width**2 + 2 * width * inner) + width * size.pieces  # of the decoder, which are read for each piece
+    read = operations = 0.0
+    for rows, longest in batches:
+        # keys and values of what is written, for each hypothesis, and of the source, for each row
+        cached = 2 * layers * width * rows * (beam * pieces * (pieces + 1) / 2 + longest * pieces)
+        read += pieces * weights * (1 if kind.startswith("int8") else 2) + 2 * cached
+        operations += 2 * rows * (beam * pieces * weights + longest * layers * (6 * width**2 + 2 * width * inner))
+    sentences = sum(rows for rows, _ in batches)
+    found = {"reading": sentences * best["tb_per_s"] * 1e12 / read}
+    if not kind.startswith("int8"):
+        found["products"] = sentences * best["tflops"] * 1e12 / operations
+    return {name: round(value, 1) for name, value in found.items()}
+
+
 def profile_of(make: Callable[..., Any], size: Size, device: torch.device, packed: bool, tiny: bool) -> dict[str, Any]:
     """The kinds of kernels of an update, each with its limit, and their sum."""
     network = make(size, device)

@@ -15,21 +15,26 @@ from typing import Any
 
 import torch
 
-from benchmarks.gpu.updates import Size, mbart, planned_updates, updating, wait
+from benchmarks.gpu.updates import ROW, Size, mbart, planned_updates, updating, wait
 
 DEMO = Size(192, 512, 2, 4_000, 1_024)
 GEMMA = Size(640, 2048, 18, 262_144, 8_064)
 TINY = Size(64, 128, 1, 500, 512)
-KINDS = ("padded", "packed", "recorded")
-"""How the updates are made; with `lora `, of LoRA on a decoder in the shape of Gemma 3 270M."""
+KINDS = ("padded", "packed", "unselected", "recorded")
+"""How the updates are made; with `lora `, of LoRA on a decoder in the shape of Gemma 3 270M.
 
+`recorded` has scores of all places, also of those in prompts and padding. So has `unselected`, which is `packed` but for that: what they
+differ in is the graph alone.
+"""
+SPEEDS = ("updates_per_s", "target_tokens_per_s", "tokens_per_s", "scores_per_s")
+"""What is counted each second. `tokens` are those of the longer side with its padding, and `scores` places that have scores."""
 
 MPS = "nvidia-cuda-mps-control"
 """The program that starts NVIDIA's multi-process service, by which kernels of several processes run at the same time."""
 
 
 def together(kind: str, numbers: tuple[int, ...], device: torch.device, seconds: float, tiny: bool, by_mps: bool = False) -> dict[str, Any]:
-    """What so many processes make at once, one number after the other: updates and target tokens a second of all.
+    """What so many processes make at once, one number after the other: `SPEEDS` of all.
 
     All processes are started at the beginning, and those that are not asked wait. `gb_of_each` is their part of the GPU's memory.
     """
@@ -48,8 +53,7 @@ def together(kind: str, numbers: tuple[int, ...], device: torch.device, seconds:
                 process.stdin.write("go\n")
                 process.stdin.flush()
             results = [json.loads(process.stdout.readline() or "{}") for process in started[:number]]
-            speeds = ("updates_per_s", "target_tokens_per_s")
-            found[str(number)] = {speed: round(sum(one[speed] for one in results), 1) for speed in speeds}
+            found[str(number)] = {speed: round(sum(one[speed] for one in results), 1) for speed in SPEEDS}
     return {"processes": found, "gb_of_each": round(taken / 1e9 / max(numbers), 2)}
 
 
@@ -98,23 +102,30 @@ def main(kind: str, where: str, seconds: float, tiny: bool) -> None:
     torch.backends.cuda.enable_cudnn_sdp(False)
     size = TINY if tiny else GEMMA if lora else DEMO
     network = gemma(size, device) if lora else mbart(size, device)
-    packed = way != "padded"
-    planned = planned_updates(size, 40, decoder=not lora, packed=packed)
-    with updating(network, size, packed, recorded=way == "recorded", decoder=not lora) as run:
+    packed, selected = way != "padded", way in ("padded", "packed")
+    planned = planned_updates(size, 40, packed=packed, causal=lora)
+    with updating(network, size, packed, recorded=way == "recorded", decoder=not lora, selected=selected) as run:
         for rows in planned[:6]:
             run(rows)
         wait(device)
         print("ready", flush=True)
+        counts = [counts_of(rows, packed, selected) for rows in planned]
         for _ in sys.stdin:
-            began, made, tokens = time.perf_counter(), 0, 0
+            began, made = time.perf_counter(), 0
             while time.perf_counter() - began < seconds:
-                rows = planned[made % len(planned)]
-                run(rows)
+                run(planned[made % len(planned)])
                 made += 1
-                tokens += sum(sum(label != -100 for label in row[1]) for row in rows)
             wait(device)
             taken = time.perf_counter() - began
-            print(json.dumps({"updates_per_s": made / taken, "target_tokens_per_s": tokens / taken}), flush=True)
+            totals = map(sum, zip(*(counts[at % len(planned)] for at in range(made)), strict=True))
+            print(json.dumps({name: total / taken for name, total in zip(SPEEDS, totals, strict=True)}), flush=True)
+
+
+def counts_of(rows: list[Any], packed: bool, selected: bool) -> tuple[int, int, int, int]:
+    """What `SPEEDS` are of, in one update with these rows."""
+    labels = sum(label != -100 for row in rows for label in row[1])
+    tokens = len(rows) * (ROW if packed else max(len(side) for row in rows for side in row[:2]))
+    return 1, labels, tokens, labels if selected else tokens
 
 
 if __name__ == "__main__":

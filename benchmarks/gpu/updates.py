@@ -27,7 +27,7 @@ from workflow_scripts.device import chip, pick_precision
 from workflow_scripts.models.batches import Row, collate
 from workflow_scripts.models.recognition import family_of
 from workflow_scripts.training.dropout import quick_dropout
-from workflow_scripts.training.graphs import recorder
+from workflow_scripts.training.graphs import WARM, recorder
 from workflow_scripts.training.loop import batch_maker, network_reads, pick_loss
 from workflow_scripts.training.mixed_precision import mixed_precision
 from workflow_scripts.training.packing import PackedBatches, PackedRow
@@ -73,20 +73,26 @@ def training_flops(size: Size, rows: Iterable[Row]) -> float:
 
 
 class Sentences:
-    """Rows of random ids; lengths are log-normal, 26 pieces on average, and alike on both sides."""
+    """Rows of random ids; lengths are log-normal, 26 pieces on average, and alike on both sides.
 
-    def __init__(self, size: Size, rows: int = 20_000, guess: bool = False):
+    With `guess`, masked pieces are labels. With `causal`, source and target stand in one row of a decoder, and the target's are.
+    """
+
+    def __init__(self, size: Size, rows: int = 20_000, guess: bool = False, causal: bool = False):
         self.rows, self.guess = rows, guess
         self.too_long: list[dict[str, Any]] = []
         rng = np.random.default_rng(1)
         common = rng.normal(3.1, 0.6, rows)
-        lengths = [np.exp(common + rng.normal(0, 0.15, rows)).clip(4, 126).astype(int) for _ in range(2)]
+        lengths = [np.exp(common + rng.normal(0, 0.15, rows)).clip(4, 63 if causal else 126).astype(int) for _ in range(2)]
         # frequencies as in text: the n-th most frequent piece comes 1/n as often as the first
         pieces = [np.exp(rng.random(int(side.sum())) * np.log(size.pieces - 10)).astype(int) + 4 for side in lengths]
         sides = [np.split(ids, np.cumsum(side)[:-1]) for ids, side in zip(pieces, lengths, strict=True)]
         self._rows: list[Row] = [(a.tolist(), b.tolist()) for a, b in zip(*sides, strict=True)]
         if guess:
             self._rows = [(a, np.where(rng.random(len(a)) < 0.15, a, -100).tolist()) for a, _ in self._rows]
+        if causal:
+            # each label is the next piece of the row
+            self._rows = [([*a, *b[:-1]], [-100] * (len(a) - 1) + [*b]) for a, b in self._rows]
 
     def epoch(self, number: int) -> list[Row]:
         return self._rows
@@ -142,7 +148,9 @@ def updates_of(
 ) -> dict[str, Any]:
     """Speed and memory of `number` updates after a few that warm up; the settings are those of the variants of part b.
 
-    With `asking`, masks and loss are asked about what the processor knows, as they were before.
+    With `asking`, masks and loss are asked about what the processor knows, as they were before. `calls` and `waits` are those of the last
+    update that warms up, which is behind the recording. Compiled layers have none, as torch gives up compiled code where it is counted.
+    Raises torch's error where layers of one shape are compiled again after the first updates.
     """
     device = network.device
     torch.backends.cuda.enable_cudnn_sdp(cudnn)
@@ -172,6 +180,8 @@ def updates_of(
             measured(network(**tensors), labels, (labels != -100).sum()).backward()
 
     began, counted = time.perf_counter(), Counted()
+    # what is compiled again while a graph is recorded spoils it
+    compiled_once = torch._dynamo.config.patch(error_on_recompile=True) if compiled and packed else nullcontext()
     known = nullcontext() if asking else network_reads(network, packed)
     with (
         known,
@@ -185,7 +195,7 @@ def updates_of(
                 wait(device)
                 ready, began = time.perf_counter() - began, time.perf_counter()
             tensors = {name: tensor.to(device, non_blocking=True) for name, tensor in batch.items()}
-            with counted if at == 2 else nullcontext():
+            with counted if at == warm - 1 and not compiled else nullcontext(), compiled_once if at >= WARM else nullcontext():
                 if replayed:
                     replayed({**tensors, "items": (tensors["labels"] != -100).sum()})
                 else:
@@ -203,20 +213,24 @@ def updates_of(
         "padding": round(1 - sum(len(a) + len(b) for rows in used for a, b, *_ in rows) / sum(map(cells, used)), 3)
         if not packed
         else round(1 - sum(len(row[0]) + len(row[1]) for rows in used for row in rows) / (2 * len(used) * len(used[0]) * ROW), 3),
-        "calls": counted.calls,
-        "waits": sum(counted.waits.values()),
+        **({} if compiled else {"calls": counted.calls, "waits": sum(counted.waits.values())}),
     }
 
 
 @contextmanager
-def updating(network: Any, size: Size, packed: bool, recorded: bool = False, decoder: bool = True) -> Iterator[Callable[[list[Any]], None]]:
-    """Context in which a network computes as in training; it gives what makes an update of rows: tensors, both passes, the optimiser."""
+def updating(
+    network: Any, size: Size, packed: bool, recorded: bool = False, decoder: bool = True, selected: bool = True
+) -> Iterator[Callable[[list[Any]], None]]:
+    """Context in which a network computes as in training; it gives what makes an update of rows: tensors, both passes, the optimiser.
+
+    What is not `selected` has scores of all places, as what is recorded always has.
+    """
     device = network.device
     precision = pick_precision("auto", device)
-    settings = Training(batch_tokens=size.tokens, max_length=126, packed=packed, recorded=recorded)
+    settings = Training(batch_tokens=size.tokens, max_length=126, packed=packed, recorded=recorded or not selected)
     measured = pick_loss(network, settings, precision)
     codec: Any = SimpleNamespace(pad=1, form=SimpleNamespace(decoder=decoder, causal=family_of(network.config).causal), start=None)
-    to_batch = batch_maker(codec, settings, select=not recorded)
+    to_batch = batch_maker(codec, settings, select=not settings.recorded)
     learnt = [weight for weight in network.parameters() if weight.requires_grad]
     optimizer = torch.optim.AdamW(learnt, lr=1e-5, weight_decay=0.0, fused=True)
     replayed = recorder(network, measured) if recorded else None
@@ -239,9 +253,9 @@ ROW = 128
 """Places of a packed row."""
 
 
-def planned_updates(size: Size, number: int, decoder: bool = True, packed: bool = False) -> list[list[Any]]:
-    """The rows of so many updates."""
-    planned = Sentences(size, guess=not decoder), size.tokens, number, 1
+def planned_updates(size: Size, number: int, decoder: bool = True, packed: bool = False, causal: bool = False) -> list[list[Any]]:
+    """The rows of so many updates: of an encoder and a decoder, of an encoder alone, or of a `causal` decoder."""
+    planned = Sentences(size, guess=not decoder, causal=causal), size.tokens, number, 1
     return list(PackedBatches(*planned, ROW) if packed else Batches(*planned))
 
 
@@ -354,7 +368,7 @@ def stock_loop(size: Size, device: torch.device, number: int, cudnn: bool = True
     planned = list(Batches(Sentences(size), size.tokens, number + warm, 1))
     rows = [row for batch in planned for row in batch]
     at_once = len(rows) // len(planned)
-    timed = clock()
+    timed = clock(warm, number + warm)
     read: list[list[Row]] = []
 
     def pad(items: list[dict[str, Any]]) -> dict[str, torch.Tensor]:
@@ -383,5 +397,5 @@ def stock_loop(size: Size, device: torch.device, number: int, cudnn: bool = True
         items = [{"input_ids": a, "attention_mask": [1] * len(a), "labels": b} for a, b in rows]
         trainer = Seq2SeqTrainer(model=mbart(size, device), args=arguments, train_dataset=items, data_collator=pad, callbacks=[timed])
         trainer.train()
-    seconds = timed.times[-1] - timed.times[warm - 1]
+    seconds = timed.times[-1] - timed.times[0]
     return {**speeds(size, read[warm : number + warm], seconds, device, precision), "ms": round(1e3 * seconds / number, 2)}

@@ -29,8 +29,9 @@ from workflow_scripts.similarity import Similarities, neighbourhoods
 from workflow_scripts.stage import read_json
 from workflow_scripts.tasks.experiment import of_training
 from workflow_scripts.text.files import read_lines, write_lines
+from workflow_scripts.training.adapter import adapt
 from workflow_scripts.training.callbacks import Watch
-from workflow_scripts.training.graphs import recorder
+from workflow_scripts.training.graphs import WARM, recorder
 from workflow_scripts.training.launching import ON_ONE_NODE
 from workflow_scripts.training.loop import pick_loss, train
 from workflow_scripts.training.masks import known_masks
@@ -157,14 +158,21 @@ def test_gradients_in_bfloat16_are_near_for_each_weight(tmp_path, family, number
 
 
 @pytest.mark.parametrize("family", ["mbart", "mt5", "xlm-roberta"])
-@pytest.mark.parametrize("changes", [{}, {"loss": "plain"}, {"packed": True, "batch_tokens": 256}], ids=lambda changes: "-".join(changes))
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"loss": "plain"}, {"packed": True, "batch_tokens": 256}, {"packed": True, "batch_tokens": 256, "recorded": True}],
+    ids=lambda changes: "-".join(changes),
+)
 def test_no_update_waits_for_the_gpu(tmp_path, monkeypatch, family, changes):
-    """PyTorch raises an error where the processor would have to wait; the first update may, since libraries get ready in it."""
+    """PyTorch raises an error where the processor would have to wait.
+
+    The first update may, since libraries get ready in it, and so may those up to the recording.
+    """
     network, codec, rows = a_phase(tmp_path, family)
-    seen = []
+    seen, may_wait = [], WARM + 1 if "recorded" in changes else 1
 
     def at_begin(self, args, state, control, **_):
-        torch.cuda.set_sync_debug_mode("error" if state.global_step else "default")
+        torch.cuda.set_sync_debug_mode("error" if state.global_step >= may_wait else "default")
 
     def at_end(self, args, state, control, **_):
         torch.cuda.set_sync_debug_mode("default")
@@ -191,6 +199,52 @@ def test_recorded_updates_are_those_without(tmp_path, precision, loss):
     for name in ("plain", "recorded"):
         finetune(*files, tmp_path / name, Training(**settings, recorded=name == "recorded"))
     near(*(columns(tmp_path / name / "curve.tsv", "loss", "dev_loss") for name in ("plain", "recorded")), 5e-3, 0)
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+@pytest.mark.parametrize("adapter", [{}, {"kind": "lora", "rank": 4}], ids=["all weights", "LoRA"])
+@pytest.mark.parametrize("family", ["mbart", "xlm-roberta", "mt5", "gemma3_text"])
+def test_recorded_updates_of_every_kind_are_those_without(tmp_path, monkeypatch, family, adapter, precision):
+    """Of encoders, decoders and both together, also where most weights are not learnt; replayed from the fourth update on."""
+    own = {
+        "packed": True,
+        "batch_tokens": 256,
+        "max_length": 24,
+        "log_every": 1,
+        "learning_rate": 5e-3,
+        "device": "cuda",
+        "precision": precision,
+    }
+    settings = replace(PLAIN, **comparisons.NO_DROPOUT, **own)
+    monkeypatch.setattr("test_loop.SETTINGS", settings)
+    losses = []
+    for name in ("plain", "recorded"):
+        (tmp_path / name).mkdir()
+        network, codec, rows = a_phase(tmp_path / name, family)
+        if adapter:
+            network = adapt(network, adapter, 1).network
+        chosen = replace(settings, recorded=name == "recorded")
+        history = train(network, codec, rows, [Dev(rows.epoch(0)[:4], "en")], tmp_path / name / "checkpoints", 1, chosen)
+        losses.append([entry["loss"] for entry in history if "loss" in entry])
+    assert len(losses[0]) == 6
+    near(*losses, 5e-3, 0)
+
+
+def test_an_update_of_another_shape_among_recorded_ones_changes_none():
+    """Five updates of one shape, of which two are replayed, one of another shape, and a replay behind it."""
+    network = wide_model(Shape(500, 64, 128, 1, 1, 64)).eval()  # without dropout
+    recorded = recorder(network, pick_loss(network, Training(recorded=True, packed=True, loss="plain"), "float32"))
+    found = []
+    with known_masks(network):
+        for update in (recorded, recorded.step):
+            for number, rows in enumerate((4, 4, 4, 4, 4, 2, 4)):
+                batch = {name: tensor.cuda() for name, tensor in collate([([5 + number] * 64, [6 + number] * 64)] * rows, 1).items()}
+                del batch["attention_mask"]
+                loss = update({**batch, "items": torch.tensor(64.0 * rows).cuda()}).clone()
+                found.append([loss, *(weight.grad.clone() for weight in network.parameters())])
+                network.zero_grad(set_to_none=True)
+    assert recorded.replayed == 3
+    torch.testing.assert_close(found[:7], found[7:], rtol=1e-3, atol=1e-5)
 
 
 def test_dropout_of_recorded_updates_is_drawn_anew():

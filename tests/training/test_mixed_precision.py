@@ -207,6 +207,24 @@ def test_gradients_of_a_layer_are_complete_before_the_layers_below(tmp_path):
     assert all(set(range(number + 2, 5)) <= {*before} for number, before in seen)
 
 
+def test_layers_are_compiled_once_for_each_kind():
+    config = MBartConfig(
+        vocab_size=60, d_model=16, encoder_layers=3, decoder_layers=3, encoder_attention_heads=2, decoder_attention_heads=2
+    )
+    network, compiled = MBartForConditionalGeneration(config).train(), []
+
+    def counting(graph, inputs):
+        compiled.append(graph)
+        return graph.forward
+
+    torch._dynamo.reset()
+    for layer in (*network.model.encoder.layers, *network.model.decoder.layers):
+        layer.compile(dynamic=False, backend=counting)
+    for _ in range(2):
+        found = gradients(network, collate(ROWS, 1), "bfloat16")
+    assert len(compiled) == 2 and len(found) == len([*network.parameters()])
+
+
 def test_on_a_cpu_it_is_autocast(tmp_path):
     """A CPU's sums of equal gradients of embeddings and normalisations stop growing at 256 of them in bfloat16, without a word."""
     network = a_network(tmp_path, "xlm-roberta")[0]

@@ -145,9 +145,14 @@ class _Part:
         self.fixed: dict[int, Tensor] = {}
 
     def copy(self, module: nn.Module, _: Any) -> None:
-        """Have modules find copies where their weights are; a hook of what is called. What is not learnt is copied once for all updates."""
-        if self.copied or not module.training:
-            return
+        """Have modules find copies where their weights are, unless they do; a hook of what is called."""
+        if module.training and not self.copied:
+            self._copy()
+
+    # traced by torch.compile, it would be compiled for each layer anew, as it asks for each weight by its id
+    @torch.compiler.disable
+    def _copy(self) -> None:
+        """Make the copies. What is not learnt is copied once for all updates."""
         if not self.fixed:
             self.fixed = {key: tensor.to(torch.bfloat16) for key, (tensor, _) in self.tensors.items() if not tensor.requires_grad}
         # what is called first may be called without gradients, and then again with them
