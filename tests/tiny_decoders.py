@@ -74,13 +74,13 @@ def small_multimodal(folder: Path, kind: str) -> Path:
     return folder / "whole"
 
 
-def small_decoder(folder: Path, kind: str = "gemma3_text", *, chat: bool = False, **settings: Any) -> Path:
-    """A tiny decoder of this `model_type`, with a chat template if asked; its embeddings are padded, as on the hub.
+def small_decoder(folder: Path, kind: str = "gemma3_text", *, chat: bool = False, paragraphs: bool = False, **settings: Any) -> Path:
+    """A tiny decoder of this `model_type`, with a chat template and pieces of `paragraphs` if asked; its embeddings are padded, as on the hub.
 
     `settings` are further ones of its configuration. A kind that is not in `KINDS` has Llama's tokenizer.
     """
     vocabulary, own = KINDS.get(kind, ("llama", {}))
-    tokenizer = decoder_tokenizer(vocabulary)
+    tokenizer = decoder_tokenizer(vocabulary, paragraphs)
     if chat:
         tokenizer.add_tokens([AddedToken(piece, special=True) for piece in ("<|turn|>", "<|end|>")])
         tokenizer.chat_template = CHAT

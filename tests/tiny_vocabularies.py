@@ -14,8 +14,11 @@ BYTES = [f"<0x{byte:02X}>" for byte in range(256)]
 UNUSED = [f"<unused{number}>" for number in range(20)]
 
 
-def decoder_tokenizer(kind: str):
-    """A tokenizer as Gemma 3 has it (bytes where there is no piece), Qwen 3, Llama 3 or BLOOM (pieces made of bytes)."""
+def decoder_tokenizer(kind: str, paragraphs: bool = False):
+    """A tokenizer as Gemma 3 has it (bytes where there is no piece), Qwen 3, Llama 3 or BLOOM (pieces made of bytes).
+
+    Of `paragraphs`, these learn a full stop with the line breaks behind it as a piece, as the real ones have it.
+    """
     if kind == "gemma":
         specials = ["<pad>", "<eos>", "<bos>", "<unk>", "<mask>"]
         learnt = _learn(normalizers.Replace(" ", "▁"), None, [*specials, *BYTES], [])
@@ -27,7 +30,7 @@ def decoder_tokenizer(kind: str):
         return tokenizer
     split = pre_tokenizers.Split(Regex(PRETOKENIZE_REGEX), "isolated")
     cut = pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
-    vocabulary, merges = _learn(None, cut, [], pre_tokenizers.ByteLevel.alphabet())
+    vocabulary, merges = _learn(None, cut, [], pre_tokenizers.ByteLevel.alphabet(), paragraphs)
     if kind == "qwen":
         tokenizer = Qwen2Tokenizer(vocab=vocabulary, merges=merges)
         tokenizer.add_tokens([AddedToken(piece, special=True) for piece in ("<|im_start|>", "<|im_end|>")])
@@ -43,16 +46,15 @@ def decoder_tokenizer(kind: str):
     return PreTrainedTokenizerFast(tokenizer_object=made, bos_token=start, eos_token=end, pad_token="<pad>")
 
 
-def _learn(normaliser, cut, specials, alphabet):
+def _learn(normaliser, cut, specials, alphabet, paragraphs=False):
     """The pieces and merges of byte-pair encoding on 300 pairs of the manual."""
     learnt = Tokenizer(models.BPE())
     if normaliser:
         learnt.normalizer = normaliser
     learnt.pre_tokenizer = cut or pre_tokenizers.Split("▁", "merged_with_next")
     trainer = trainers.BpeTrainer(vocab_size=1_200, special_tokens=specials, initial_alphabet=[*alphabet], show_progress=False)
-    pairs = zip(*manual_pairs(300), strict=True)
-    # real byte-level vocabularies have a full stop with the line breaks behind it as a piece
-    texts = (text for pair in pairs for text in (pair if normaliser else [*pair, "\n".join(pair) + "\n\na"]))
+    pairs = zip(*manual_pairs(300), strict=True) if paragraphs else manual_pairs(300)
+    texts = (text for pair in pairs for text in ([*pair, "\n".join(pair) + "\n\na"] if paragraphs else pair))
     learnt.train_from_iterator(texts, trainer)
     model = json.loads(learnt.to_str())["model"]
     return model["vocab"], [tuple(pair) for pair in model["merges"]]

@@ -143,7 +143,7 @@ def test_a_trimmed_decoder_is_asked_with_the_same_pieces(tmp_path, kind, chat):
 
 @pytest.mark.parametrize("kind", ["gemma3_text", "qwen3", "llama"])
 def test_examples_are_cut_into_the_same_pieces_though_which_are_shown_is_not_known(tmp_path, kind):
-    whole = small_decoder(tmp_path, kind)
+    whole = small_decoder(tmp_path, kind, paragraphs=True)
     pairs = [*zip(*manual_pairs(20), strict=True)]
     (tmp_path / "train").write_text("\n".join(line for pair in pairs for line in pair), encoding="utf-8")
     own = Templates(task="„{source}“, {target_language}:")
