@@ -4,6 +4,7 @@ import gzip
 import json
 import lzma
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -181,3 +182,31 @@ def test_parts_of_labelled_text_with_targets(tmp_path):
     assert not {e.text for e in tables["train"]} & {e.text for e in tables["dev"]}
     assert len(tables["test/de"]) == 354 and not [e for e in tables["test/de"] if e.text != e.text.lower()]
     assert settings.language_of_targets("train") == "en" and settings.language_of_targets("test/de") == "de"
+
+
+def test_translations_of_questions_are_known_by_their_ids(tmp_path):
+    """A translated file has lost some answers, so that places say nothing."""
+    names = ["Otto", "Karl", "Emil", "Fritz", "Hugo"]
+    german, english = ([f"{name} {did}." for name in names] for did in ("baute das Haus", "built the house"))
+
+    def file(name: str, passages: list[str], lost: int | None, numbers=range(5)) -> LabelledSource:
+        data = []
+        for number in numbers:
+            answers = [{"text": "nobody" if number == lost else names[number], "answer_start": 0}]
+            entry = {"id": f"q{number}", "question": f"Who is {names[number]}?", "answers": answers}
+            data.append({"title": "t", "paragraphs": [{"context": passages[number], "qas": [entry]}]})
+        path = written(tmp_path / name, json.dumps({"data": data}))
+        return LabelledSource(str(path), context="passage", lost_answers="leave_out")
+
+    settings = Labelled(
+        unit="target",
+        language="en",
+        train=file("train.json", english, 0),
+        dev=file("dev.json", english, None, [2]),
+        test={"en": file("test.json", [f"{name} is no architect." for name in names], None, [3])},
+        translations={"de": replace(file("de.json", german, 4), language="de")},
+    )
+    out = [tmp_path / f"out.{kind}" for kind in ("tsv", "txt", "json")]
+    main(*out, part="translations/de", settings=settings)
+    assert [line for line in read_lines(out[1]) if "Haus" in line] == [german[number] for number in (0, 1, 3)]
+    assert read_json(out[2])["removed"]["its original equals dev or test"] == 1

@@ -20,7 +20,7 @@ from workflow_scripts.stage import InputError
 from workflow_scripts.text.corpus import leak_key, leak_keys
 from workflow_scripts.training.backbone import Backbone
 from workflow_scripts.training.bitext import Bitext, Pairs, SampledPairs, directions, drawn_pairs, read_bitext, read_pairs, shares, unpaired
-from workflow_scripts.training.pretraining import Text, read_text
+from workflow_scripts.training.pretraining import Text, held_out_keys, read_text
 from workflow_scripts.training.pretraining_settings import Pretraining, Texts
 from workflow_scripts.training.ragged import Lines, lengths_of
 from workflow_scripts.training.too_long import Room, read_side
@@ -164,6 +164,11 @@ def test_a_held_out_sentence_is_found_among_others(tmp_path):
     train, _, left_out = read_text(own, Texts(("de", "en"), (), (tmp_path / "test.de",), sides, dev))
     assert train.bitext[0].sides == {"de": german[1:], "en": english[1:]}
     assert left_out["held_out"] == {"de": 1, train.bitext[0].name: 1}
+    (tmp_path / "passages.source.de").write_text("Ein Absatz über die Stadt. Sie wurde von [[ Otto ]] vor langer Zeit gegründet.\n")
+    (tmp_path / "passages.source.zh").write_text("北京在 [[ 1858 ]] 年签署了这个条约。\n")
+    keys = held_out_keys([tmp_path / "passages.source.de", tmp_path / "passages.source.zh"])
+    assert not keys.isdisjoint(leak_keys("Es war so. Sie wurde von Otto vor langer Zeit gegründet.", "de"))
+    assert not keys.isdisjoint(leak_keys("北京在1858年签署了这个条约。", "zh"))
     assert leak_keys("天气很好。我们今天一起去海边。", "zh") == {"天气很好 我们今天一起去海边", "我们今天一起去海边"}
 
 

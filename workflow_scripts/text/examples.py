@@ -38,7 +38,7 @@ class Example(NamedTuple):
     query: str = ""
     """The name or number of the query, where documents are ranked."""
     id: str = ""
-    """The id of a question in its file; tables do not have it."""
+    """The id of a question, or of one that is a target, in its file; tables do not have it."""
 
     @property
     def texts(self) -> list[str]:
@@ -62,7 +62,8 @@ def read_any(unit: str, source: LabelledSource, labels: list[str], removed: Coun
         yield from _with_characters(read_examples(source, labels, removed), changed)
         return
     if unit == "target":
-        yield from (Example(pair.target, pair.text, "", pair.document, pair.line) for pair in read_targets(source, removed, changed))
+        for pair in read_targets(source, removed, changed):
+            yield Example(pair.target, pair.text, "", pair.document, pair.line, id=pair.key)
         return
     if unit == "question":
         path = Path(source.file or "")

@@ -238,7 +238,7 @@ def parts_before(settings: Labelled, part: str) -> list[str]:
 def _documents_of_questions(settings: Labelled) -> dict[str, str]:
     """The document of each question of the training file, by the question's id, which its translations keep; they may translate titles."""
     several = (settings.dev, *settings.more_dev.values(), *settings.test.values())
-    if settings.unit != "question" or all(source.held_out is None for source in several):
+    if settings.unit not in ("question", "target") or all(source.held_out is None for source in several):
         return {}
     examples = read_any(settings.unit, _source(settings, "train"), [], Counter(), Counter())
     return {example.id: example.document for example in examples if example.id}
@@ -285,7 +285,7 @@ def without_partners(examples: list[Example], settings: Labelled, part: str, rem
         return examples
     own: Callable[[Example], Any]
     original: Callable[[Example], Any]
-    if unit == "question" and all(example.id for example in (*examples, *shared)):
+    if unit in ("question", "target") and all(example.id for example in (*examples, *shared)):
         own = original = attrgetter("id")
     elif unit == "query" and all(source.documents for source in sources):
         own = original = attrgetter("query")

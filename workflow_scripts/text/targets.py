@@ -36,6 +36,8 @@ class Targeted(NamedTuple):
     target: str
     document: str
     line: int
+    key: str = ""
+    """The id of a question in its file."""
 
 
 def read_targets(source: LabelledSource, removed: Counter[str], changed: Counter[str]) -> Iterator[Targeted]:
@@ -71,9 +73,12 @@ def with_marks(text: str, start: int, end: int) -> str:
     return clean_text(f"{text[:start]} {MARKS[0]} {text[start:end]} {MARKS[1]} {text[end:]}")
 
 
-def without_marks(text: str) -> str:
-    """A text without the marks around the answer."""
-    return " ".join(regex.sub("|".join(map(regex.escape, MARKS)), " ", text).split()) if MARKS[0] in text else text
+_ANY_MARK = regex.compile("|".join(map(regex.escape, MARKS)))
+
+
+def without_marks(text: str, between: str = " ") -> str:
+    """A text without the marks around the answer. `between` stands in their places; nothing does in scripts without blanks."""
+    return between.join(" ".join(part.split()) for part in _ANY_MARK.split(text)).strip() if MARKS[0] in text else text
 
 
 # ---------------------------------------------------------------------------------------------
@@ -91,7 +96,7 @@ def _read_squad(path: Path, source: LabelledSource, removed: Counter[str], chang
     for number, question in enumerate(read_questions(path, {}, False, source.where, removed, changed, *how), 1):
         text = _passage(question.passage, *question.spans[0], source)
         # articles that the same place in another language's file has are the same document
-        yield Targeted(clean_text(text), question.text, f"article {question.article}", number)
+        yield Targeted(clean_text(text), question.text, f"article {question.article}", number, question.key)
 
 
 def _passage(context: str, start: int, end: int, source: LabelledSource) -> str:

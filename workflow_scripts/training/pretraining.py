@@ -39,6 +39,7 @@ from workflow_scripts.stage import InputError, checksums, from_plain, is_first_p
 from workflow_scripts.text.corpus import forbidden_keys, leak_key, leak_keys
 from workflow_scripts.text.files import chunks, plain_lines, read_lines
 from workflow_scripts.text.languages import language
+from workflow_scripts.text.targets import without_marks
 from workflow_scripts.text.words import BREAK, lengths, words_of
 from workflow_scripts.training import segments
 from workflow_scripts.training.bitext import Bitext, SampledPairs, directions, read_bitext, read_pairs, unpaired
@@ -316,12 +317,8 @@ def read_text(block: Pretraining, texts: Texts) -> tuple[Text, Text, dict[str, d
     A corpus may be an experiment's own: its dev set is then measured on, but no sentence of it is trained on.
     """
 
-    def keys(files: Iterable[Path]) -> set[str]:
-        # of documents each sentence; but in other text `</s>` is no break, and its lines are learnt from as they are
-        return forbidden_keys(part for path in files for line in read_lines(path) for part in {line, *line.split(BREAK)})
-
-    others = keys(path for path in texts.held_out if path not in texts.bitext_dev)
-    forbidden = others | keys(texts.bitext_dev)
+    others = held_out_keys(path for path in texts.held_out if path not in texts.bitext_dev)
+    forbidden = others | held_out_keys(texts.bitext_dev)
     codes = [code for code in texts.languages if code in block.text]
     held_out = Counter(dict.fromkeys(codes, 0))
     found = {code: list(own_documents(block, code, forbidden, texts.task_text, held_out)) for code in codes}
@@ -341,6 +338,17 @@ def read_text(block: Pretraining, texts: Texts) -> tuple[Text, Text, dict[str, d
     pairs = read_bitext(texts.bitext, forbidden | kept_back, block.bitext_pairs)
     left_out = {"equal_to_dev": equal, "held_out": {**held_out, **{one.name: one.held_out for one in pairs}}}
     return _text(train, pairs), _text(dev, read_bitext(texts.bitext_dev, others, block.dev_lines)), left_out
+
+
+def held_out_keys(files: Iterable[Path]) -> set[str]:
+    """The keys of the lines of dev and test sets, whose suffix is their language, and of the longer sentences of passages and articles.
+
+    Of documents each sentence counts; but in other text `</s>` is no break, and its lines are learnt from as they are. Marks around an
+    answer do not count.
+    """
+    lines = ((line, path.suffix[1:]) for path in files for line in read_lines(path))
+    parts = ((part, code) for line, code in lines for part in {line, without_marks(line), without_marks(line, ""), *line.split(BREAK)})
+    return {key for part, code in parts for key in leak_keys(part, code)} - {""}
 
 
 def without(documents: list[tuple[str, bool]], keys: set[str]) -> list[tuple[str, bool]]:
