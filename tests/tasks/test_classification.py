@@ -187,6 +187,8 @@ def test_a_model_learns_and_labels(models, tables, tmp_path, family):
     assert found["accuracy"] > 60 and found["examples"] == 100 and found["chance"] == 50
     columns, *rows = (line.split("\t") for line in read_lines(names[1]))
     best = [columns[np.argmax([float(cell) for cell in row])] for row in rows]
+    with pytest.raises(InputError, match=r"--labels: .* are not the labels of .*, in their order: .*; leave --labels out"):
+        head.predict(CLASSIFICATION, tmp_path / "model", both, tmp_path, threads=1, **options, labels=json.dumps(LABELS[::-1]))
     assert columns == LABELS and np.mean([a == b for a, b in zip(best, read_lines(names[0]), strict=True)]) > 0.97
 
 

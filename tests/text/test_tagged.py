@@ -12,6 +12,7 @@ from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text.examples import read_table
 from workflow_scripts.text.labelled import Labelled, main
 from workflow_scripts.text.labelled_source import LabelledSource
+from workflow_scripts.text.parallel import block_of
 from workflow_scripts.text.tagged import given_words, join_words, read_sentences, split_words
 
 POS = ["DET", "NOUN", "PUNCT"]
@@ -105,7 +106,10 @@ def test_bad_lines_are_named(tmp_path, text, said):
 def test_bad_files_of_other_formats_are_named(tmp_path):
     with pytest.raises(InputError, match=r"x\.jsonl, line 2: 2 words but 1 tags"):
         read(tmp_path / "x.jsonl", '{"words": [], "tags": []}\n{"words": ["a", "b"], "tags": ["DET"]}\n')
-    with pytest.raises(InputError, match=r"x\.jsonl, line 1: not a JSON object with lists under 'words' and 'ner'"):
+    said = (
+        r"x\.jsonl, line 1: not a JSON object with lists under 'words' and 'ner' .*no 'ner'; `columns` names .*, and words, tags have lists"
+    )
+    with pytest.raises(InputError, match=said):
         read(tmp_path / "x.jsonl", '{"words": ["a"], "tags": ["DET"]}\n', columns={"tag": "ner"})
     with pytest.raises(InputError, match=r"x\.jsonl, line 1: not a JSON object .*surrogates"):
         read(tmp_path / "x.jsonl", '{"words": ["\\ud83d"], "tags": ["DET"]}\n')
@@ -115,6 +119,25 @@ def test_bad_files_of_other_formats_are_named(tmp_path):
         InputError, match=r"x\.conllu, line 1: the word's number is expected in column 1, not 'The'; .*call a file without numbers"
     ):
         read(tmp_path / "x.conllu", "The\tDET\tx\tDET\n")
+
+
+def test_sentences_that_are_left_out_keep_their_places(tmp_path):
+    """Blocks of lines are held out in all languages alike."""
+    rows = [{"words": [] if number in (3, 9) else [f"w{number}"], "tags": [] if number in (3, 9) else ["DET"]} for number in range(90)]
+    path, changed = tmp_path / "x.jsonl", Counter()
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    found = [(sentence.document, sentence.line) for sentence in read_sentences(path, {}, UPOS, {}, "en", changed)]
+    assert found == [(block_of(number), number) for number in range(1, 91) if number not in (4, 10)]
+    assert changed == {"sentence without words left out": 2}
+
+
+def test_kinds_of_spans_without_a_scheme_are_translated(tmp_path):
+    text = "Mary PER\nAnn PER\nin O\nParis LOC\n"
+    with pytest.raises(InputError, match=r"tag 'PER' .*; translate it with `label_names: \{\"PER\": \"I-PER\"\}`, and the other kinds"):
+        read(tmp_path / "x", text, tags=NER)
+    path, changed = tmp_path / "x", Counter()
+    (sentence,) = read_sentences(path, {}, NER, {"PER": "I-PER", "LOC": "I-LOC"}, "en", changed)
+    assert sentence.tags == ["B-PER", "I-PER", "O", "B-LOC"]
 
 
 @pytest.mark.parametrize(

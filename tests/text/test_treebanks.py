@@ -65,8 +65,8 @@ def test_orders_of_tags_differ_by_language(tmp_path):
 
 def test_sentences_whose_words_were_taken_away_are_left_out_and_counted(tmp_path):
     text = "1\t_\t_\tNOUN\n2\t_\t_\tVERB\n\n1\tRead\t_\tVERB\n2\t_\t_\tSYM\n3\tnow\t_\tADV\n"
-    ((_, rows),), changed = read(tmp_path / "x.conllu", text)
-    assert rows == [("Read", "VERB"), ("_", "SYM"), ("now", "ADV")]
+    ((_, gone), (_, rows)), changed = read(tmp_path / "x.conllu", text)
+    assert gone == [] and rows == [("Read", "VERB"), ("_", "SYM"), ("now", "ADV")]
     assert changed == {"sentence without its words left out": 1}
 
 

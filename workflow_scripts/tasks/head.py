@@ -183,7 +183,8 @@ def predict(
     `examples`, `testsets` and `languages` are of one order; a model may read a language as a tag. `labels` is a JSON list of those that
     were learnt, by default the model's own; `metrics` are measured besides the task's scores; `choice` is what a grid chose
     (`with_choice`). The trivial baseline of some tasks is learnt from the table `train`. The model is loaded once, and the rows of all are
-    batched by length. Raises `InputError` for a true label that is none of `labels`, and where there is no `train` for such a baseline.
+    batched by length. Raises `InputError` for a true label that is none of `labels`, where there is no `train` for such a baseline, and for
+    `labels` that are not the model's, in their order.
     """
     settings, given = with_choice(settings or task.finetuning(), choice), labels_of(labels)
     if task.baseline_learns and train is None:
@@ -198,8 +199,7 @@ def predict(
     else:
         reader = task.reader(model, settings, "")
         network = task.network(model, None, settings, 0, False).to(pick_device(settings.device))
-        own = task.named and not given and not task.any_number
-        known = [network.config.id2label[number] for number in range(network.config.num_labels)] if own else given
+        known = named_by(network, model, given) if task.named and not task.any_number else given
         tables = [task.read(path, known) for path in examples]
         learnt = task.read(train, known, settings.examples) if train else []
         about = About(settings, known, learnt, task.numbers_in(tables, known))
@@ -216,6 +216,19 @@ def predict(
             counts = counts_of(task, metric, part.examples, answered.answers, part.language, known)
             scores[metric.name] = label_metric.in_per_cent(metric, counts)
         write_json(folder / f"{name}.scores.json", {**scores, **more})
+
+
+def named_by(network: Any, model: Path, given: list[str]) -> list[str]:
+    """The labels of a head's outputs, as the model's configuration names them, or as they are `given` where it names none.
+
+    Raises `InputError` where both name them, and differ: each output would be called by another one's name.
+    """
+    learnt = [network.config.id2label[number] for number in range(network.config.num_labels)]
+    if not given:
+        return learnt
+    if given != learnt and learnt != [f"LABEL_{number}" for number in range(len(given))]:
+        raise InputError(f"--labels: {given} are not the labels of {model}, in their order: {learnt}; leave --labels out")
+    return given
 
 
 def compare_arms(

@@ -117,7 +117,10 @@ def read_examples(source: LabelledSource, labels: list[str], removed: Counter[st
             if not (match := pattern.search(label)):
                 removed["no label"] += 1
                 continue
-            label = match[1]
+            label = next(filter(None, match.groups()), "")
+            for side in ("text", "pair"):
+                if side in cells and source.columns[side] == source.columns["label"]:
+                    cells[side] = pattern.sub(" ", str(cells[side]), count=1)  # nobody should read the label off the text
         is_first = number == 1 and not source.header and not is_json
         label = _known_label(source.label_names.get(label, label), labels, at, is_first)
         text, pair = (clean_text(str(cells.get(side, ""))) for side in ("text", "pair"))

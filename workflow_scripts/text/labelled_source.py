@@ -47,7 +47,8 @@ class LabelledSource:
     mark_answer: bool = True
     """In SQuAD's JSON: whether the answer is marked in the text, as in `in [[ 1858 ]] .`"""
     label_pattern: str | None = None
-    """Regular expression whose first group is the label. Lines that do not match are left out."""
+    """Regular expression whose first group that matches is the label. Lines that do not match are left out. From a text in the same column
+    what matches is cut out."""
     label_names: dict[str, str] = field(default_factory=dict)
     """Label in this file → label in `labels`."""
     held_out: Annotated[float, Limits(gt=0, le=0.4)] | None = None

@@ -92,12 +92,15 @@ def read_sentences(
 
     read = _rows(path, columns, layout, {*tags, *names}, multiword, code, changed)
     first = list(itertools.islice(read, _LOOKED_AT))
-    if problem := no_words([[word for _, word, _ in rows] for _, rows in first]):
-        line, word, _ = first[0][1][0]
+    some = [rows for _, rows in first if rows]
+    if problem := no_words([[word for _, word, _ in rows] for rows in some]):
+        line, word, _ = some[0][0]
         way_out = better() or f"say with `columns` {'where' if layout else 'under which key'} the words stand"
         raise InputError(f"{path}, line {line}: the words are {problem} ({word[:60]!r}, …); {way_out}")
-    prefix = _prefix(path, code, [row for _, rows in first for row in rows])
+    prefix = _prefix(path, code, [row for rows in some for row in rows])
     for number, (document, rows) in enumerate(itertools.chain(first, read), 1):
+        if not rows:  # it has been counted, and keeps its place: a file of another language has its translation there
+            continue
         words, sentence_tags = [], []
         for line, word, tag in rows:
             at = f"{path}, line {line}"
@@ -176,6 +179,8 @@ def _ways_out(tag: str, tags: list[str], is_first: bool) -> str:
     of_span = re.fullmatch("[BIESULMW](-.+)", tag)
     both = [f"B{of_span[1]}", f"I{of_span[1]}"] if of_span else [tag]
     none = "O" if "O" in tags else None
+    if f"I-{tag}" in tags:  # where only the kind of a span is written; its first word becomes B- (`_iob2`)
+        return f"translate it with {renamed([tag], f'I-{tag}')}, and the other kinds of spans likewise"
     translated = f"{renamed([tag], near)} if it means that" if (near := nearest(tag, tags)) else renamed(both, none)
     way_out = f"correct it, translate it with {translated}, or add it to `labels`"
     return f"if the line names the columns, set `header: true`; else {way_out}" if is_first else way_out
@@ -218,9 +223,9 @@ def _rows(
     code: str,
     changed: Counter[str],
 ) -> Rows:
-    """The rows of a file, as its kind has them."""
+    """The rows of a file, as its kind has them; none of a sentence that is left out, which `changed` counts."""
     if layout is None:
-        return _json_rows(path, columns)
+        return _json_rows(path, columns, changed)
     if not layout.number:
         return _column_rows(path, layout, known)
     places = {"word": layout.word, "tag": layout.tag, "number": layout.number, "head": layout.head}
@@ -263,10 +268,13 @@ def _is_comment(line: str, cells: list[str], layout: Layout, known: set[str]) ->
     return not separated and cells[0] == "#" and not (len(cells) >= layout.tag and cells[layout.tag - 1] in known)
 
 
-def _json_rows(path: Path, columns: dict[str, int | str]) -> Rows:
+def _json_rows(path: Path, columns: dict[str, int | str], changed: Counter[str]) -> Rows:
     keys = {"word": "words", "tag": "tags", **columns}
 
     def sentence(row: Any) -> tuple[str, list[str], list[str]]:
+        if isinstance(row, dict) and (lacking := [key for key in keys.values() if key not in row]):
+            lists = [key for key, value in row.items() if isinstance(value, list)]
+            raise KeyError(f"there is no {lacking[0]!r}; `columns` names the keys of `word` and `tag`, and {', '.join(lists)} have lists")
         words, tags = row[keys["word"]], row[keys["tag"]]
         if not isinstance(words, list) or not isinstance(tags, list):
             raise TypeError("words and tags must be lists")
@@ -279,5 +287,6 @@ def _json_rows(path: Path, columns: dict[str, int | str]) -> Rows:
         if len(words) != len(tags):
             at = f"{path}, line {number}"
             raise InputError(f"{at}: {len(words)} words but {len(tags)} tags; correct or delete the line: {' '.join(words)[:80]!r}")
-        if words:
-            yield document, [(number, word, tag) for word, tag in zip(words, tags, strict=True)]
+        if not words:
+            changed["sentence without words left out"] += 1
+        yield document, [(number, word, tag) for word, tag in zip(words, tags, strict=True)]

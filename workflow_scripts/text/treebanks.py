@@ -55,7 +55,7 @@ def read_treebank(
     header: int = 0,
     cells_in: Cells = cells_of,
 ) -> Iterator[tuple[str, list[Row]]]:
-    """The document and the words of each sentence; sentences that are left out are counted in `changed`.
+    """The document and the words of each sentence, none of those that are left out; these are counted in `changed`.
 
     `columns` are those of `word`, `tag`, `number` and `head` where they are not those of CoNLL-U, `code` is the language, `header` the line
     that names the columns, if one does, and `cells_in` splits a line. Raises `InputError`, naming the line, for one of too few columns,
@@ -114,7 +114,7 @@ def document_of(line: str, number: int) -> str:
 def _sentence(
     path: Path, document: str, words: dict[int, Word], ranges: dict[int, tuple[int, int, str]], code: str, changed: Counter[str]
 ) -> Iterator[tuple[str, list[Row]]]:
-    """A sentence's document and rows, unless its words are missing."""
+    """A sentence's document and rows, of which there are none where its words are missing."""
     rows, covered = list[Row](), -1
     for number, word in words.items():
         if number in ranges:
@@ -128,8 +128,8 @@ def _sentence(
     missing = sum(form == "_" for _, form, _ in rows)
     if missing and missing >= len(rows) - 1:
         changed["sentence without its words left out"] += 1
-    else:
-        yield document, rows
+        rows = []
+    yield document, rows
 
 
 # in the order of XTREME's conversion, by which tag it chooses among words that are equally near to the root
