@@ -139,6 +139,44 @@ def test_an_answer_ends_with_what_only_ends_it(codec, behind, end):
     assert found == codec.tokenizer.eos_token_id if end == "eos" else codec.tokenizer.decode([found]).strip(" ") == end
 
 
+TURNS = "{% for turn in messages %}<|turn|>{{ turn.role }}\n"
+CONTENT = "{{ turn.content }}<|end|>\n{% endfor %}"
+
+
+@pytest.mark.parametrize(
+    ("template", "after"),
+    [
+        # a thought is opened for each answer, and stands empty before one that was written
+        (
+            TURNS
+            + "{% if turn.role == 'assistant' and loop.last %}<think>\n\n</think>\n\n{% endif %}"
+            + CONTENT
+            + "{% if add_generation_prompt %}<|turn|>assistant\n<think>\n{% endif %}",
+            "<think>\n\n</think>\n\n",
+        ),
+        # the answer has a channel of its own
+        (
+            TURNS
+            + "{% if turn.role == 'assistant' %}final: {% endif %}"
+            + CONTENT
+            + "{% if add_generation_prompt %}<|turn|>assistant\n{% endif %}",
+            "final: ",
+        ),
+        (TURNS + CONTENT + "{% if add_generation_prompt %}<|turn|>assistant\n{% endif %}", ""),
+    ],
+)
+def test_a_model_that_thinks_is_asked_behind_its_thought(codec, template, after):
+    frame = in_chat(codec, template).frame(("de", "en"))
+    assert codec.tokenizer.decode(frame.after).endswith(f"<|turn|>assistant\n{after}")
+
+
+def test_a_model_that_always_thinks_is_refused(codec):
+    template = TURNS + CONTENT + "{% if add_generation_prompt %}<|turn|>assistant\n<think>\n{% endif %}"
+    template = template.replace(CONTENT, "{% if turn.role == 'assistant' %}<think>\n{% endif %}" + CONTENT)
+    with pytest.raises(InputError, match=r"templates.chat: the model thinks before it answers"):
+        in_chat(codec, template).frame(("de", "en"))
+
+
 def test_a_prompt_is_the_same_on_each_day(codec):
     by_clock = "{% if date_string is not defined %}{% set date_string = strftime_now('%d %b %Y') %}{% endif %}{{ date_string }}\n"
     asked = in_chat(codec, by_clock + "{{ strftime_now('%d %B %Y') }}\n" + ANSWER + "{% endfor %}")

@@ -8,11 +8,12 @@ import pytest
 from tiny_decoders import small_decoder
 from tiny_encoders import tiny_encoder
 from tiny_models import manual_pairs, small_encoder, small_model, small_t5, train_sentencepiece
+from transformers import AutoTokenizer
 
 from workflow_scripts.models.batches import decoder_input
 from workflow_scripts.models.templates import Templates
-from workflow_scripts.models.tokenisation import load_codec, sentinel_ids, word_starts
-from workflow_scripts.stage import InputError
+from workflow_scripts.models.tokenisation import ids_needed, load_codec, sentinel_ids, word_starts
+from workflow_scripts.stage import InputError, read_json
 
 
 @pytest.fixture(scope="module", params=["mbart", "cc25", "mbart50", "nllb", "m2m100"])
@@ -160,6 +161,33 @@ def test_an_encoder_without_an_end_of_sentence_breaks_documents_by_its_separator
     codec = load_codec(small_encoder(tmp_path, "bert"), documents=True)
     (row,) = codec.pieces(["Das Fenster. </s> Die Datei."], 99)
     assert row.count(codec.tokenizer.sep_token_id) == 1
+
+
+def test_special_pieces_without_a_row_are_left_out(tmp_path, capsys):
+    """Gemma 3's tokenizer has the piece of an image, of which its models of text alone have no row."""
+    folder = small_decoder(tmp_path, "gemma3_text")
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    rows = read_json(folder / "config.json")["vocab_size"]
+    tokenizer.add_tokens([f"filler{number}" for number in range(rows - len(tokenizer))])
+    tokenizer.add_special_tokens({"additional_special_tokens": ["<image_soft_token>"]})
+    tokenizer.save_pretrained(folder)
+    codec = load_codec(folder)
+    assert len(tokenizer) == rows + 1 and ids_needed(codec.tokenizer) == rows
+    assert "no row for <image_soft_token>, which the tokenizer has; left out" in capsys.readouterr().out
+    (row,) = codec.pieces(["Eine Datei <image_soft_token>."])
+    assert max(row) < rows and codec.decode([row]) == ["Eine Datei <image_soft_token>."]
+    codec.tokenizer.save_pretrained(tmp_path / "again")
+    assert len(AutoTokenizer.from_pretrained(tmp_path / "again")) == rows
+
+
+def test_an_end_of_a_turn_need_not_be_special(tmp_path):
+    folder = small_decoder(tmp_path, "qwen3", chat=True)
+    codec = load_codec(folder)
+    codec.templates = Templates(chat=True)
+    end = codec.frame(("de", "en")).end
+    codec.tokenizer.added_tokens_decoder[end].special = False
+    (row,) = codec.pieces(["The file."])
+    assert codec.decode([[*row, end, *row]]) == ["The file."]
 
 
 def test_a_tokenizer_that_is_not_the_models_is_refused(tmp_path):

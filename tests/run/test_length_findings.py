@@ -5,6 +5,7 @@ import json
 import pytest
 from configurations import DEFAULT, changed, demo
 from looks import moses
+from tiny_decoders import small_decoder
 from tiny_encoders import ENCODERS, tiny_encoder
 
 from workflow_scripts.models.tokenisation import load_codec
@@ -40,6 +41,15 @@ def test_rows_that_the_model_has_no_positions_for_are_wrong():
     assert "a row of 110 pieces" in length_findings._long_rows("max_length", codec, sides, Room(110, leave_out=False), 100).said
     # rows that are left out are not read
     assert length_findings._long_rows("max_length", codec, sides, Room(100, leave_out=True), 100).verdict == "note"
+
+
+def test_a_decoders_row_has_both_sides(tmp_path):
+    codec, sides = load_codec(small_decoder(tmp_path)), {"de": ["Datei " * 60], "en": ["File " * 60]}
+    one = max(len(ids) for some in sides.values() for ids in codec.pieces(some))
+    room = Room(one + 10, leave_out=True)
+    wrong, fits = (length_findings._long_rows("max_length", codec, sides, room, positions) for positions in (one + 20, 4 * one + 99))
+    assert wrong.verdict == "WRONG" and wrong.said.endswith("prompt, the source and the answer, of which the last two have max_length each")
+    assert fits.verdict == "ok"
 
 
 def test_an_arm_with_a_length_of_its_own_is_reported_by_itself():

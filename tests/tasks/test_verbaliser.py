@@ -165,6 +165,12 @@ def test_a_template_without_the_text_is_refused(template, said):
         Verbaliser(template=template)
 
 
+def test_signs_of_a_chat_in_a_template_are_refused(model):
+    asked_in_turns = Asked(LABELS, Verbaliser(template="<|turn|>user\n{text}<|end|>"), [], 100)
+    with pytest.raises(InputError, match=r"verbaliser.template: .* has signs of a chat, .* set verbaliser.chat: true"):
+        scored(whole(model), load_codec(model), asked_in_turns, [Example("Calc", "The sum.", "")], "en")
+
+
 def test_a_model_that_is_no_decoder_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"is a model of the family mBART; only decoders find labels by their likelihood"):
         asked(small_model(tmp_path), tmp_path)

@@ -235,6 +235,16 @@ def test_what_a_models_kernels_read_past_an_adapter_gets_none(tmp_path):
         assert torch.allclose(merged(adapted)(rows).logits, before, atol=1e-4)
 
 
+def test_experts_that_get_no_adapter_are_named(tmp_path, capsys):
+    folder = small_decoder(tmp_path, "qwen3_moe", num_experts=2, num_experts_per_tok=1, moe_intermediate_size=16)
+    network, other = (load_network(folder, "text", dropout=0.0, attention_dropout=0.0, seed=1) for _ in range(2))
+    adapted = adapt(network, {"kind": "lora", "rank": 2}, 1)
+    assert not any("expert" in name for name in adapted.names)
+    assert "the experts of decoder (gate_up_proj, down_proj) get no adapter, but q_proj, " in capsys.readouterr().out
+    with pytest.raises(InputError, match=r"targets: down_proj are decoder's experts, which get no adapter; name others: q_proj, "):
+        adapt(other, {"kind": "lora", "rank": 2, "targets": ["q_proj", "down_proj"]}, 1)
+
+
 def test_a_plugin_trains_weights_of_the_model_itself(setup, tmp_path, door):
     plugins.load([str(BITFIT)])
     start = load_file(setup[1] / "model.safetensors")

@@ -260,6 +260,10 @@ _ALWAYS_THAT_DAY = (
 )
 
 
+_THOUGHT = "<think>"
+"""What opens a thought that is written before the answer."""
+
+
 def _chat(tokenizer: Any, turns: list[tuple[str, str]], last: str) -> tuple[str, str, str]:
     """What stands in a chat before the source, between it and the answer, and behind the answer.
 
@@ -280,8 +284,14 @@ def _chat(tokenizer: Any, turns: list[tuple[str, str]], last: str) -> tuple[str,
         return tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=more, **settings)
 
     before, _, after = rendered(said, True).rpartition(_SOURCE)
-    whole = rendered([*said, {"role": "assistant", "content": _ANSWER}], False)
-    return before.rstrip(" "), after, whole.rpartition(_ANSWER)[2]
+    written, _, behind = rendered([*said, {"role": "assistant", "content": _ANSWER}], False).rpartition(_ANSWER)
+    written = written.rpartition(_SOURCE)[2]
+    # some open a thought, or leave open what comes next; before an answer that stands there the thought is closed
+    if after.rstrip().endswith(_THOUGHT) or (written.startswith(after) and written[len(after) :].strip()):
+        after = written
+    if after.rstrip().endswith(_THOUGHT):
+        raise InputError("templates.chat: the model thinks before it answers, and its template has no way around that; leave `chat` out")
+    return before.rstrip(" "), after, behind
 
 
 def _end_of_turn(tokenizer: Any, behind: list[int]) -> int:

@@ -7,8 +7,10 @@ instead (`templates`), and documents as running text.
 
 import functools
 import itertools
+import json
 import re
 import sys
+import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -341,6 +343,9 @@ class Codec:
 
     def decode(self, rows: list[list[int]]) -> list[str]:
         """Text of rows of ids, without special tokens; of what a decoder writes the first line."""
+        if self.form.causal and (end := self._answer_end) not in self._line_breaks:
+            # the end of a turn need not be special
+            rows = [[*itertools.takewhile(lambda piece: piece != end, row)] for row in rows]
         lines = self.tokenizer.batch_decode(rows, skip_special_tokens=True, clean_up_tokenization_spaces=False)
         return [first_line(line) if self.form.causal else line.strip() for line in lines]
 
@@ -416,7 +421,7 @@ def load_codec(folder: Path | str, documents: bool = False) -> Codec:
         tokenizer = load_tokenizer(folder)
     except Exception as error:  # transformers raises many kinds of errors: OSError, ValueError, KeyError, errors of its Rust part
         raise InputError(f"{folder}: its tokenizer cannot be loaded ({in_one_line(error)}); copy the model again") from None
-    if (pieces := ids_needed(tokenizer)) > (rows := config_of(folder).get("vocab_size", sys.maxsize)):
+    if (pieces := ids_needed(tokenizer)) > (rows := rows_of(folder)):
         raise InputError(
             f"{folder}: its tokenizer has {pieces:,} pieces, more than the {rows:,} of its embeddings (vocab_size in config.json); "
             "copy tokenizer and weights of the same model there"
@@ -424,16 +429,58 @@ def load_codec(folder: Path | str, documents: bool = False) -> Codec:
     return Codec(tokenizer, family.name, documents, templates=read_templates(Path(folder)))
 
 
-def load_tokenizer(folder: Path | str) -> Any:
-    """The tokenizer in a folder, which normalises text as the model's SentencePiece did."""
+def rows_of(folder: Path | str) -> int:
+    """The rows of the embeddings, as far as a folder's ``config.json`` says that; no limit where there is none, as beside an adapter."""
+    return config_of(folder).get("vocab_size", sys.maxsize) if (Path(folder) / "config.json").is_file() else sys.maxsize
+
+
+def load_tokenizer(folder: Path | str, rows: int | None = None) -> Any:
+    """The tokenizer in a folder, which normalises text as the model's SentencePiece did, for embeddings of so many `rows`.
+
+    By default these are as many as the folder's configuration says.
+    """
     from transformers import AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(folder)
+    tokenizer = without_rowless(AutoTokenizer.from_pretrained(folder), rows_of(folder) if rows is None else rows)
     restore_normaliser(tokenizer, Path(folder))
     # transformers 5 takes M2M-100's tags for text: `decode` would write them, and CTranslate2 miss them in the vocabulary
     if tags := [tag for tag in getattr(tokenizer, "lang_token_to_id", ()) if tag not in tokenizer.all_special_tokens]:
         tokenizer.add_special_tokens({"additional_special_tokens": tags}, replace_extra_special_tokens=False)
     return tokenizer
+
+
+def without_rowless(tokenizer: Any, rows: int) -> Any:
+    """A tokenizer without the special pieces that the embeddings have no row for.
+
+    Gemma 3's has the piece of an image, of which its models that only read text have no row.
+    """
+    from transformers import AutoTokenizer
+
+    gone = {str(piece) for number, piece in tokenizer.added_tokens_decoder.items() if number >= rows and piece.special}
+    if not gone or not tokenizer.is_fast:
+        return tokenizer
+    with tempfile.TemporaryDirectory(prefix="crossgap-") as name:
+        tokenizer.save_pretrained(name)
+        for path in Path(name).glob("*.json"):
+            content = _without_pieces(json.loads(path.read_text(encoding="utf-8")), gone)
+            path.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+        left = AutoTokenizer.from_pretrained(name)
+    print(f"note: the embeddings have no row for {', '.join(sorted(gone))}, which the tokenizer has; left out", flush=True)
+    return left
+
+
+def _without_pieces(content: Any, gone: set[str]) -> Any:
+    """The content of a tokenizer's file without what names these pieces, by their text or as an object that has it."""
+
+    def names_one(value: Any) -> bool:
+        return value in gone if isinstance(value, str) else isinstance(value, dict) and value.get("content") in gone
+
+    if isinstance(content, dict):
+        kept = {key: value for key, value in content.items() if not (names_one(value) or key in gone)}
+        return {key: _without_pieces(value, gone) for key, value in kept.items()}
+    if isinstance(content, list):
+        return [_without_pieces(value, gone) for value in content if not names_one(value)]
+    return content
 
 
 def ids_needed(tokenizer: Any) -> int:

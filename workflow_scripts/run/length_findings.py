@@ -54,13 +54,18 @@ def training_text(plan: Plan, text: str | None) -> dict[str, list[str]]:
 def _long_rows(about: str, codec: Codec, sides: dict[str, list[str]], room: Room, positions: int) -> Finding:
     """What to say of texts that are longer than a row, or of rows that are longer than the `positions` that the model has (0: unknown)."""
     texts = {side: codec.pieces(codec.behind_blank(lines)) for side, lines in sides.items()}
-    ends = [len(ids) + SPECIAL_PLACES for some in texts.values() for ids in some]
-    longest = max((min(end, room.max_length) for end in ends if end <= room.max_length or not room.leave_out), default=0)
+    ends = [[len(ids) + SPECIAL_PLACES for ids in some] for some in texts.values()]
+    # a decoder reads the prompt, the source and the answer in one row
+    prompt = len(codec.frame(("en", "en")).prompt([])) if codec.form.causal else 0
+    kept = [row for row in zip(*ends, strict=True) if max(row) <= room.max_length or not room.leave_out]
+    read = [[min(end, room.max_length) for end in row] for row in kept]
+    longest = max((sum(row) + prompt if codec.form.causal else max(row) for row in read), default=0)
     if 0 < positions < longest:
         said = (
             f"{room.max_length:,}: a row of {longest:,} pieces is among the first of the training text, and the model reads {positions:,}"
         )
-        return Finding("WRONG", about, f"{said} at most; set max_length: {positions} or less")
+        each = "lower it: a decoder's row has the prompt, the source and the answer, of which the last two have max_length each"
+        return Finding("WRONG", about, f"{said} at most; {each if codec.form.causal else f'set max_length: {positions} or less'}")
     long = {side: [codec.is_too_long(ids, room.max_length) for ids in some] for side, some in texts.items()}
     rows = list(map(any, zip(*long.values(), strict=True)))
     count, each = sum(rows), ", ".join(f"{side} {sum(some):,}" for side, some in long.items() if any(some) and side)

@@ -27,7 +27,7 @@ from workflow_scripts.models.likelihood import log_probabilities
 from workflow_scripts.models.networks import load_network
 from workflow_scripts.models.recognition import longest_row
 from workflow_scripts.models.templates import Templates, in_both_forms, places_in
-from workflow_scripts.models.tokenisation import Codec, load_codec
+from workflow_scripts.models.tokenisation import Codec, defuse, load_codec, special_pieces
 from workflow_scripts.stage import is_first_process
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.languages import language
@@ -199,6 +199,8 @@ def scored(network: Any, codec: Codec, asked: Asked, examples: Sequence[Example]
     Raises `InputError` where a prompt with the words has more pieces than the model reads.
     """
     words = words_of(asked.labels, asked.verbaliser)
+    if (template := asked.verbaliser.template) and defuse(template, special_pieces(codec.tokenizer)) != template:
+        raise InputError(f"verbaliser.template: {template!r} has signs of a chat, which are read as text there; set verbaliser.chat: true")
     # in a chat the answer is a turn of its own
     codec.templates = Templates(task="{source}", chat=asked.verbaliser.chat, examples=asked.shots)
     frame = codec.frame((code, code))

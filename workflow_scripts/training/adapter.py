@@ -487,8 +487,9 @@ def main(adapter: Path, output: Path, *, base: str = "") -> None:
     except (RuntimeError, ValueError, KeyError, OSError) as error:
         said = " ".join(str(error).split())[:200]
         raise InputError(f"{adapter}: does not fit the model {wanted} ({said}); name its own with --base") from None
-    tokenizer = load_tokenizer(adapter if (adapter / "tokenizer_config.json").is_file() else folder)
-    if (needed := ids_needed(tokenizer)) > (there := whole.get_input_embeddings().weight.shape[0]):
+    there = whole.get_input_embeddings().weight.shape[0]
+    tokenizer = load_tokenizer(adapter if (adapter / "tokenizer_config.json").is_file() else folder, there)
+    if (needed := ids_needed(tokenizer)) > there:
         raise InputError(f"{adapter}: its tokenizer has {needed:,} pieces, and the model {there:,}; merge it with the program that made it")
     save_model(whole, tokenizer, output)
     if prompt := next((each / TEMPLATES for each in (adapter, folder) if (each / TEMPLATES).is_file()), None):

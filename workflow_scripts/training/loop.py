@@ -17,7 +17,7 @@ from transformers import PreTrainedModel
 from workflow_scripts.device import machine, pick_device, pick_precision
 from workflow_scripts.models.batches import Row, collate
 from workflow_scripts.models.networks import load_network, makes_scores_of_states, output_layer
-from workflow_scripts.models.recognition import longest_row
+from workflow_scripts.models.recognition import family_of, longest_row
 from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.stage import InputError, in_one_line, processes
 from workflow_scripts.training.callbacks import Progress, Watch
@@ -140,7 +140,10 @@ def check_lengths(network: PreTrainedModel, rows: Iterable[Sequence[Row]]) -> No
     """Raise `InputError` for a row, of one text or the other, that is longer than the model can read."""
     longest, most = max((int(lengths_of(some).max()) for some in rows if len(some)), default=0), longest_row(network.config)
     if longest > most:
-        raise InputError(f"a row has {longest} pieces, and the model reads {most} at most; set max_length: {most} or less")
+        way_out = f"set max_length: {most} or less"
+        if family_of(network.config).causal:
+            way_out = "lower max_length, which is that of the source and of the answer, each by itself; a row has both, and the prompt"
+        raise InputError(f"a row has {longest} pieces, and the model reads {most} at most; {way_out}")
 
 
 def parts_of(

@@ -26,7 +26,8 @@ class LowRank:
     dropout: ShareBelowOne = 0.0
     """Dropout of the adapter's input, in addition to the phase's dropout."""
     targets: list[str] | None = None
-    """Names of the matrices with an adapter, such as `q_proj`. By default all of attention and feed-forward."""
+    """Names of the matrices with an adapter, such as `q_proj`. By default all of attention and feed-forward. The experts of a mixture get
+    none, because transformers keeps the matrices of all of them in one."""
     base: Literal["float32", "4bit"] = "float32"
     """`4bit` rounds these matrices to four bits during training (QLoRA, Dettmers et al. 2023). It is untested, and needs a GPU with
     bitsandbytes. The phase hands on the unrounded matrices with the adapter merged."""
@@ -60,6 +61,11 @@ def low_rank(network: Any, form: Any, settings: LowRank, *, dora: bool) -> Any:
             raise InputError(
                 f"adapter: targets: kernels on a GPU would read {form.label}'s {min(past)} past an adapter; name others: {', '.join(there)}"
             )
+    experts = experts_in(network, form)
+    if experts and settings.targets is None:
+        print(f"note: adapter: the experts of {form.label} ({', '.join(experts)}) get no adapter, but {', '.join(there)} do", flush=True)
+    if lost := [name for name in settings.targets or () if name in experts]:
+        raise InputError(f"adapter: targets: {lost[0]} are {form.label}'s experts, which get no adapter; name others: {', '.join(there)}")
     if lost := [name for name in settings.targets or () if name not in there]:
         raise InputError(f"adapter: targets: {form.label} has no matrix {lost[0]!r} in its layers; it has {', '.join(there)}")
     chosen = {name: there[name] for name in settings.targets or there}
@@ -99,6 +105,15 @@ def matrices(network: Any, form: Any) -> dict[str, tuple[int, int]]:
                 size = (module.weight.shape[0], module.weight.shape[1])
                 found[last] = min(found.get(last, size), size, key=min)
     return found
+
+
+def experts_in(network: Any, form: Any) -> list[str]:
+    """The names of parameters with the matrices of all experts of a mixture (experts × rows × columns)."""
+    from workflow_scripts.models.networks import layers_of
+
+    layers = [layers_of(network.base_model, form, side) for side in sides(network, form)]
+    found = (name.split(".")[-1] for some in layers for name, weight in some.named_parameters() if weight.dim() == 3 and "expert" in name)
+    return [*dict.fromkeys(found)]
 
 
 def outside(network: Any, form: Any, names: Iterable[str]) -> list[str]:
