@@ -417,11 +417,13 @@ def load_codec(folder: Path | str, documents: bool = False) -> Codec:
     """
     family = family_of(folder)
     check_tokenizer(Path(folder), family.tokenizer_files)
+    rows = config_of(folder).get("vocab_size", sys.maxsize)
     try:
         tokenizer = load_tokenizer(folder)
+        tokenizer = without_rowless(tokenizer, rows) if family.causal else tokenizer
     except Exception as error:  # transformers raises many kinds of errors: OSError, ValueError, KeyError, errors of its Rust part
         raise InputError(f"{folder}: its tokenizer cannot be loaded ({in_one_line(error)}); copy the model again") from None
-    if (pieces := ids_needed(tokenizer)) > (rows := rows_of(folder)):
+    if (pieces := ids_needed(tokenizer)) > rows:
         raise InputError(
             f"{folder}: its tokenizer has {pieces:,} pieces, more than the {rows:,} of its embeddings (vocab_size in config.json); "
             "copy tokenizer and weights of the same model there"
@@ -429,19 +431,11 @@ def load_codec(folder: Path | str, documents: bool = False) -> Codec:
     return Codec(tokenizer, family.name, documents, templates=read_templates(Path(folder)))
 
 
-def rows_of(folder: Path | str) -> int:
-    """The rows of the embeddings, as far as a folder's ``config.json`` says that; no limit where there is none, as beside an adapter."""
-    return config_of(folder).get("vocab_size", sys.maxsize) if (Path(folder) / "config.json").is_file() else sys.maxsize
-
-
-def load_tokenizer(folder: Path | str, rows: int | None = None) -> Any:
-    """The tokenizer in a folder, which normalises text as the model's SentencePiece did, for embeddings of so many `rows`.
-
-    By default these are as many as the folder's configuration says.
-    """
+def load_tokenizer(folder: Path | str) -> Any:
+    """The tokenizer in a folder, which normalises text as the model's SentencePiece did."""
     from transformers import AutoTokenizer
 
-    tokenizer = without_rowless(AutoTokenizer.from_pretrained(folder), rows_of(folder) if rows is None else rows)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
     restore_normaliser(tokenizer, Path(folder))
     # transformers 5 takes M2M-100's tags for text: `decode` would write them, and CTranslate2 miss them in the vocabulary
     if tags := [tag for tag in getattr(tokenizer, "lang_token_to_id", ()) if tag not in tokenizer.all_special_tokens]:
@@ -450,14 +444,15 @@ def load_tokenizer(folder: Path | str, rows: int | None = None) -> Any:
 
 
 def without_rowless(tokenizer: Any, rows: int) -> Any:
-    """A tokenizer without the special pieces that the embeddings have no row for.
+    """A decoder's tokenizer without the special pieces that the embeddings have no row for.
 
-    Gemma 3's has the piece of an image, of which its models that only read text have no row.
+    Gemma 3's has the piece of an image, of which its models that only read text have no row. A tokenizer is not the model's, and stays as
+    it is, where the end of a text is among them.
     """
     from transformers import AutoTokenizer
 
     gone = {str(piece) for number, piece in tokenizer.added_tokens_decoder.items() if number >= rows and piece.special}
-    if not gone or not tokenizer.is_fast:
+    if not gone or not tokenizer.is_fast or gone & {tokenizer.bos_token, tokenizer.eos_token, tokenizer.pad_token}:
         return tokenizer
     with tempfile.TemporaryDirectory(prefix="crossgap-") as name:
         tokenizer.save_pretrained(name)

@@ -443,7 +443,7 @@ def main(adapter: Path, output: Path, *, base: str = "") -> None:
     from workflow_scripts.models.folders import check_free, check_tokenizer, check_weights, located
     from workflow_scripts.models.networks import class_of, read_weights, save_model
     from workflow_scripts.models.recognition import family_of, network_config
-    from workflow_scripts.models.tokenisation import ids_needed, load_codec, load_tokenizer
+    from workflow_scripts.models.tokenisation import ids_needed, load_codec, load_tokenizer, without_rowless
 
     check_free(output)
     if not (adapter / "adapter_config.json").is_file():
@@ -488,7 +488,8 @@ def main(adapter: Path, output: Path, *, base: str = "") -> None:
         said = " ".join(str(error).split())[:200]
         raise InputError(f"{adapter}: does not fit the model {wanted} ({said}); name its own with --base") from None
     there = whole.get_input_embeddings().weight.shape[0]
-    tokenizer = load_tokenizer(adapter if (adapter / "tokenizer_config.json").is_file() else folder, there)
+    tokenizer = load_tokenizer(adapter if (adapter / "tokenizer_config.json").is_file() else folder)
+    tokenizer = without_rowless(tokenizer, there) if family.causal else tokenizer
     if (needed := ids_needed(tokenizer)) > there:
         raise InputError(f"{adapter}: its tokenizer has {needed:,} pieces, and the model {there:,}; merge it with the program that made it")
     save_model(whole, tokenizer, output)
