@@ -1,12 +1,23 @@
 """How clearly languages lie apart, and whether translations are found."""
 
+import itertools
+
 import numpy as np
 import pytest
 from tiny_models import manual_pairs, small_encoder, small_model
 
 from workflow_scripts.evidence import separability
 from workflow_scripts.evidence.analysis import Subject
-from workflow_scripts.evidence.separability import Separability, between, mean_cosine, measure, participation, probe, retrieval
+from workflow_scripts.evidence.separability import (
+    Separability,
+    between,
+    between_by_chance,
+    mean_cosine,
+    measure,
+    participation,
+    probe,
+    retrieval,
+)
 from workflow_scripts.stage import InputError, read_json
 
 
@@ -56,6 +67,16 @@ def test_the_measures_are_their_definitions():
     assert between(np.ones((2, 3, 4))) == participation(np.zeros((3, 4))) == 0
 
 
+def test_the_chance_of_parallel_text_is_the_mean_over_all_exchanges_of_languages_within_texts():
+    states = texts(apart=2, n=4, width=3)
+    states = np.stack([*states, states[0] ** 2])
+    ways = itertools.product(itertools.permutations(range(3)), repeat=4)
+    exchanged = [between(np.stack([states[list(order), text] for text, order in enumerate(way)], axis=1)) for way in ways]
+    assert len(exchanged) == 6**4 and between_by_chance(states) == pytest.approx(np.mean(exchanged))
+    # what texts mean is no chance for languages to differ
+    assert between_by_chance(texts(apart=0)) < 0.5 / 399 < between_by_chance(np.random.default_rng(1).normal(size=(2, 200, 6)))
+
+
 @pytest.mark.parametrize("kind", ["mbart", "nllb", "bert"])
 def test_models_are_measured_layer_by_layer(tmp_path, kind):
     sides = manual_pairs(40)
@@ -67,19 +88,17 @@ def test_models_are_measured_layer_by_layer(tmp_path, kind):
     settings = Separability(texts=30, samples=20, device="cpu")
     separability.main(tmp_path / "out.json", Subject(**job, parallel=True), settings=settings)
     report = read_json(tmp_path / "out.json")
-    assert (
-        report["texts"] == 30
-        and report["device"] == "cpu"
-        and report["chance"] == pytest.approx({"probe": 0.5, "between": 1 / 59, "retrieval": 1 / 30})
-    )
+    assert report["texts"] == 30 and report["device"] == "cpu" and report["chance"] == pytest.approx({"probe": 0.5, "retrieval": 1 / 30})
     layers = report["models"]["one"]["by_layer"]
     assert [row["layer"] for row in layers] == [0, 1]
     for row in layers:
+        assert 0 <= row["between_by_chance"] <= 1 / 30
         assert all(0 <= row[key]["low"] <= row[key]["mean"] <= row[key]["high"] <= 1 for key in ("probe", "retrieval", "centred"))
     # without translations there is nothing to find
     separability.main(tmp_path / "out.json", Subject(**job), settings=settings)
     report = read_json(tmp_path / "out.json")
-    assert "retrieval" not in report["chance"] and "retrieval" not in report["models"]["one"]["by_layer"][0]
+    assert report["chance"] == pytest.approx({"probe": 0.5, "between": 1 / 59})
+    assert not {"retrieval", "between_by_chance"} & {*report["models"]["one"]["by_layer"][0]}
 
 
 def test_one_language_and_fewer_texts_than_folds_are_refused(tmp_path):

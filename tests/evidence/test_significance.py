@@ -10,6 +10,7 @@ from sacrebleu.significance import PairedTest
 from workflow_scripts.errors import InputError
 from workflow_scripts.evidence.scores import Scores, metrics
 from workflow_scripts.evidence.significance import (
+    COVERS,
     against_the_first,
     compare,
     holm,
@@ -178,6 +179,16 @@ def test_over_seeds(files, test):
     assert better["difference"] == pytest.approx(gain) and better["p"] < 0.01 and better["seeds"] == 2
     assert equal["difference"] == pytest.approx(0) and equal["p"] == 1
     assert (better["low"] < gain < better["high"]) if test == "bootstrap" else better["low"] is None
+
+
+@pytest.mark.parametrize("test", ["bootstrap", "randomization"])
+@pytest.mark.parametrize("order, seeds", [(("poor", "poor", "good", "good"), False), (("poor", "poor", "good", "same"), True)])
+def test_seeds_are_covered_where_they_make_a_difference(files, test, order, seeds):
+    folder, _ = files
+    settings = Scores(metrics=["BLEU"], test=test, samples=9)
+    systems, names = tuple(folder / name for name in order), ("asked", "other")
+    over_seeds(systems, folder / "ref", folder / "o.json", names=names, seeds=(1, 2), language="en", settings=settings)
+    assert read_json(folder / "o.json")["covers"] == COVERS[test if seeds else "seed"]
 
 
 def test_seeds_that_disagree_widen_the_interval():

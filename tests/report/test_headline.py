@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from invented import BLEU, configuration, plain, report, results, study_of
 
+from workflow_scripts.report.comparison import scores
 from workflow_scripts.report.headline import answer, comparisons, headline, paired_differences, where
 from workflow_scripts.report.study import paired
 
@@ -140,6 +141,24 @@ def test_a_model_that_is_scored_once_has_no_seeds():
         "trained has 61.00 ± 1.41, base 50.00, a difference of +11.00 (+10.00 to +12.00 over 2 seeds"
         in answer(rows, tested, "trained", "base", "x", "accuracy")[1]
     )
+
+
+def test_two_arms_that_train_nothing_are_one_pair_whatever_the_seeds(tmp_path):
+    config = configuration((1, 2, 3), arms=("finetune", "csr", "mask"))
+    for arm, shots in (("finetune", 0), ("csr", 0), ("mask", 5)):
+        config.arms[arm] = [replace(config.arms["finetune"][0], shots=shots, updates=None)]
+    config.arms["csr"][0].backbone = "small"
+    root = results(tmp_path / "results", (1, 2, 3), arms=("finetune", "csr", "mask"))
+    found = scores(study_of(root, config))
+    assert found["tables"]["pages"]["cells"]["csr", "BLEU"]["n"] == found["tables"]["pages"]["gains"]["csr", "BLEU"]["n"] == 1
+    said = {compared["arm"]: compared["answers"][0]["claim"] for compared in found["headline"]}
+    assert said["csr"] == "Yes, by 1.25 BLEU" and not found["untrained"]
+    by_seed = {(row["arm"], row["other"]): row["by_seed"] for row in found["over_seeds"]}
+    assert by_seed["csr", "finetune"] is None and by_seed["mask", "finetune"] is not None
+    config.run.arms = ["finetune", "csr"]
+    html, _ = report(root, tmp_path, config)
+    assert "another training" not in html and "another pretraining" not in html
+    assert "±" not in html.partition('id="table-scores-demo-pages"')[2].partition("<tbody>")[2].partition("</table>")[0]
 
 
 def test_restoring_is_judged_between_arms_of_one_backbone(tmp_path):

@@ -124,6 +124,29 @@ def test_a_model_that_is_the_same_for_all_seeds_is_compared_with_the_mean_of_the
     assert trained == [2.0, 2.0]
 
 
+@pytest.mark.parametrize("trained", [True, False])
+@pytest.mark.parametrize("seeds", [(1,), (1, 2, 3)])
+def test_models_that_are_asked_as_they_are_have_one_score_and_no_other_training(tmp_path, seeds, trained):
+    root, config = results(tmp_path / "results", seeds), configuration(seeds)
+    config.arms |= {name: [Phase("task", shots=0)] for name in ("plain", "csr")} | {"random": [Phase("task", shots=5)]}
+    # epochs, which no number of tokens is known of
+    config.arms["before"] = [Phase("task", epochs=2) if trained else Phase("task", shots=0)]
+    placed(config.arms)
+    config.experiments["first"] = replace(config.experiments["labels"], arms=["before"])
+    config.backbones["trained"] = replace(config.backbones["small"], kind="arm", model=None, from_="first/before/seed1/finetune")
+    config.arms["csr"][0].backbone = "trained"
+    study = configured(root, Plans(config).experiments["labels"])
+    found = scores(study)
+    assert {(row["arm"], row["seed"]) for row in found["measures"] if row["once"]} == {("plain", 1), ("csr", 1)}
+    assert {row["seed"] for row in found["measures"] if row["arm"] == "random"} == {*seeds}
+    assert study.pretrained_here == (["csr"] if trained else []) and not any(study.pretraining.values())
+    claim = found["headline"][0]["answers"][0]["claim"]
+    assert ("another pretraining may differ" in claim) == trained and ("Yes, by" in claim) != trained
+    config.run.arms = ["plain", "csr"]
+    put(root / "backbones/trained/backbone.json", {"kind": "arm", "start": "x", "parameters": 9})
+    assert ("Each model was pretrained once" in made(tmp_path, config)) == trained
+
+
 @pytest.mark.parametrize("seeds", [(1,), (1, 2, 3)])
 def test_the_page_has_every_part(tmp_path, seeds):
     results(tmp_path / "results", seeds)
@@ -261,7 +284,7 @@ def test_p_is_corrected_for_arms_and_test_sets(tmp_path, monkeypatch):
     assert rows["csr", "de"]["p"] == pytest.approx(4 * 0.004) and rows["csr", "de"]["marker"] == "†"
     assert rows["csr", "average"]["p"] == pytest.approx(2 * 0.004) and rows["csr", "average"]["marker"] == "‡"
     # those of an arm that is the same for all seeds count, too, though its rows do not show them
-    monkeypatch.setattr("workflow_scripts.report.labels.measure", lambda study: once)
+    monkeypatch.setattr("workflow_scripts.report.measures.measure", lambda study: once)
     rows = {(r["arm"], r["testset"]): r for r in scores(study)["measures"]}
     assert rows["csr", "de"]["p"] == pytest.approx(4 * 0.004)
     study.settings.scores.correction = "none"

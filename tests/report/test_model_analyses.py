@@ -79,6 +79,8 @@ def test_each_picture_has_its_numbers_and_its_table(results):
         (table,) = re.findall(rf'<table id="table-{name}">.*?</table>', page, flags=re.S)
         assert len(re.findall("<tr>", table)) > 3
     assert page.count("<svg") == len(re.findall("<figure>", page)) > 30
+    last = read_json(results / "analyses/insides/separability.json")["models"]["bible"]["by_layer"][1]
+    assert f"{last['between']:.5f}<small>chance {last['between_by_chance']:.5f}</small>" in page and "exchanged at random" in page
     # a state that is the same for all texts has no value, in the picture or the table
     assert ">–</text>" in page and '<td class="n">–</td>' in page
 

@@ -9,7 +9,8 @@ from workflow_scripts.config.experiments import Published
 from workflow_scripts.evidence.comet import Comet, same_model
 from workflow_scripts.report.__main__ import section
 from workflow_scripts.report.published import published, updates_needed
-from workflow_scripts.report.zero_shot import directions
+from workflow_scripts.report.rendering import templates
+from workflow_scripts.report.zero_shot import directions, zero_shot
 
 
 def test_published_numbers_stand_beside_measured_ones(tmp_path):
@@ -186,7 +187,7 @@ def test_updates_until_the_baselines_loss_are_beside_the_published_ones(tmp_path
     assert row["differs"] == ["a loss that is not stated there, the baseline's least dev loss here"]
 
 
-def ahead(here, theirs, marker=""):
+def ahead(here, theirs, marker="", p=0.04):
     """A part with one learnt and one zero-shot direction, whose csr has the score `here` in both, finetune 20."""
     config = configuration(arms=("finetune", "csr"))
     study = study_of(here.pop("folder"), config)
@@ -196,9 +197,9 @@ def ahead(here, theirs, marker=""):
         for test, (csr, finetune) in theirs.items()
         for arm, value in (("csr", csr), ("finetune", finetune))
     ]
-    cell = {"finetune": {"mean": 20.0, "seeds": [{"marker": ""}]}}
+    cell = {"finetune": {"mean": 20.0, "seeds": [{"marker": "", "p": None}]}}
     tables = {
-        test: {"cells": {("finetune", "BLEU"): cell["finetune"], ("csr", "BLEU"): {"mean": value, "seeds": [{"marker": marker}]}}}
+        test: {"cells": {("finetune", "BLEU"): cell["finetune"], ("csr", "BLEU"): {"mean": value, "seeds": [{"marker": marker, "p": p}]}}}
         for test, value in here.items()
     }
     return {"study": study, "failed": {}, "scores": {"tables": tables}}
@@ -209,6 +210,23 @@ def test_directions_in_which_an_arm_is_ahead_are_counted_beside_the_published_on
     second = ahead({"folder": tmp_path, "pages": 21.0, "other@pages": 19.0}, {"pages": (1.0, 1.0), "other@pages": (3.0, 4.0)}, "† worse")
     learnt, others = directions([first, second])
     assert (learnt["zero_shot"], learnt["metric"], learnt["arm"]) == (False, "BLEU", "csr")
-    assert learnt["here"] == {"ahead": 2, "significant": 1, "of": 2} and learnt["published"] == {"ahead": 1, "significant": 1, "of": 2}
+    counts = {"tested": 2, "of": 2}
+    assert learnt["here"] == {"ahead": 2, "significant": 1, **counts} and learnt["published"] == {"ahead": 1, "significant": 1, **counts}
     # equal is not ahead, and a mark for worse is none for better
-    assert others["here"] == {"ahead": 0, "significant": 0, "of": 2} and others["published"] == {"ahead": 0, "significant": 0, "of": 1}
+    assert others["here"] == {"ahead": 0, "significant": 0, **counts}
+    assert others["published"] == {"ahead": 0, "significant": 0, "tested": 1, "of": 1}
+
+
+@pytest.mark.parametrize("p, bracket", [((0.04, 0.04), "(2)"), ((None, 0.04), "(1 of 1 tested)"), ((None, None), "(–)")])
+def test_directions_without_tests_are_not_counted_as_insignificant(tmp_path, p, bracket):
+    parts = [ahead({"folder": tmp_path, "pages": 21.0}, {}, "" if one is None else "†", one) for one in p]
+    for part in parts:
+        part["study"].zero_shot = {"pages": "de"}
+        part["study"].testsets = []
+        part["scores"]["trivial"], part["scores"]["trivially"] = {}, "a copy of the source"
+        for row in part["scores"]["tables"]["pages"]["cells"].values():
+            row |= {"n": 1, "sd": None}
+    page = templates(configuration()).get_template("zero_shot.html.j2")
+    html = plain(page.render(zero_shot=zero_shot(parts), directions=directions(parts)))
+    assert f"csr 2 of 2 {bracket}" in html and ("– where no seed was tested" in html) == (bracket == "(–)")
+    assert ("a marker for each seed" in html) == (p[1] is not None)

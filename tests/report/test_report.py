@@ -188,7 +188,7 @@ def part(name, corpus, sources, zero_shot, arms=("csr",), metrics=("BLEU",)):
         name=name, corpus_name=corpus, source=sources[0], learnt_sources=sources, target="en", leading="BLEU", zero_shot=zero_shot,
         tested=tested, arms=dict.fromkeys(arms), baseline=arms[0], lowercased=[],
     )  # fmt: skip
-    tables = {test: {"cells": {(arm, metric): {"mean": 1.0} for arm in arms for metric in metrics}} for test in tested}
+    tables = {test: {"cells": {(arm, metric): {"mean": 1.0, "seeds": []} for arm in arms for metric in metrics}} for test in tested}
     trivial = {"trivial": {test: {"BLEU": 3.5} for test in tested}, "trivially": "a copy of the source"}
     return {"study": study, "failed": {}, "scores": {"tables": tables, **trivial}}
 

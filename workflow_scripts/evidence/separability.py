@@ -10,7 +10,8 @@ probe
     The cross-entropy (bits) goes on telling layers apart where the accuracy is 1.
 between
     the share of the states' variance that lies between the languages. It is the squared distances of the languages' means from the mean of
-    all, over those of all texts. Texts that have nothing to do with their language give (languages − 1) / (texts of all languages − 1).
+    all, over those of all texts. Texts that have nothing to do with their language, or with each other, give on average (languages − 1) /
+    (texts of all languages − 1). Translations are alike, so that they give less (`between_by_chance`), in each layer another value.
 retrieval
     how often a text's nearest neighbour by cosine, in another language, is its translation: the mean over all ordered pairs of
     languages. `centred` is the same after each language's mean was subtracted: what a shift of the language hides.
@@ -92,8 +93,9 @@ def main(output: Path, subject: Subject, *, settings: Separability = Separabilit
         )
         layers = [{"layer": layer, **measure(vectors, parallel, settings)} for layer, vectors in enumerate(states)]
         by_model[name] = {"family": half.form.label, "layers": half.depth, "width": half.width, "by_layer": layers}
-    chance = {"probe": 1 / len(languages), "between": (len(languages) - 1) / (len(languages) * len(lines[0]) - 1)}
-    chance |= {"retrieval": 1 / len(lines[0])} if parallel else {}
+    chance = {"probe": 1 / len(languages)}
+    # that of `between` is the same in all layers only where texts are no translations of each other
+    chance |= {"retrieval": 1 / len(lines[0])} if parallel else {"between": (len(languages) - 1) / (len(languages) * len(lines[0]) - 1)}
     write_json(output, {**subject.about(len(lines[0]), settings), "chance": chance, "models": by_model})
 
 
@@ -108,6 +110,7 @@ def measure(vectors: np.ndarray, parallel: bool, settings: Separability) -> dict
         "dimensions": participation(np.concatenate(list(within))),
     }
     if parallel:
+        row["between_by_chance"] = between_by_chance(vectors)
         row["retrieval"] = with_interval(retrieval(vectors), settings)
         row["centred"] = with_interval(retrieval(within), settings)
     return row
@@ -144,6 +147,19 @@ def between(vectors: np.ndarray) -> float:
     total = ((vectors - centre) ** 2).sum()
     apart = ((vectors.mean(axis=1) - centre) ** 2).sum() * vectors.shape[1]
     return share(apart, total)
+
+
+def between_by_chance(vectors: np.ndarray) -> float:
+    """The mean of `between` where language plays no part in parallel texts; `vectors` are languages × texts × width.
+
+    It is the exact mean over all ways to exchange the languages within each text. With r_lt = x_lt − x̄_t of n texts, the mean of language l
+    lies Σ_t r_lt / n from the mean of all. The r_lt of a text sum to zero, and texts are exchanged independently. So the expected sum of
+    squares between languages is Σ_lt ‖r_lt‖² / n. The degrees of freedom agree: n (languages − 1) of the residuals, languages − 1 between
+    languages. The total does not change.
+    """
+    residual = ((vectors - vectors.mean(axis=0)) ** 2).sum()
+    total = ((vectors - vectors.mean(axis=(0, 1))) ** 2).sum()
+    return share(residual / vectors.shape[1], total)
 
 
 def retrieval(vectors: np.ndarray) -> np.ndarray:

@@ -92,7 +92,8 @@ def over_seeds(
     """Compare every two arms on one test set, over all seeds. The first arm is the baseline.
 
     `systems`, and `comet`, their COMET scores if these were computed, are ordered by arm, then by seed. The output has for each pair of
-    arms and each metric the difference, averaged over seeds, its 95 % interval (bootstrap only) and its p-value.
+    arms and each metric the difference, averaged over seeds, its 95 % interval (bootstrap only) and its p-value. Where every arm writes the
+    same with all seeds, as arms do that train nothing, the tests cover no seeds (`covers`).
     """
     keys = [(name, seed) for name in names for seed in seeds]
     hypotheses, reference, failed = readable(dict(zip(keys, systems, strict=True)), references)
@@ -109,6 +110,8 @@ def over_seeds(
         of_corpus = lambda sums: float(sums[0] / sums[1])  # noqa: E731
         with noted(reasons, "COMET"):
             differences["COMET"] = compare(segments, of_corpus, pairs, settings, seeds[0])
+    written = {name: {tuple(lines) for (arm, _), lines in hypotheses.items() if arm == name} for name in names}
+    seeds_differ = any(len(texts) > 1 for texts in written.values())
     write_json(
         output,
         {
@@ -120,7 +123,7 @@ def over_seeds(
             ],
             "failed": reasons,
             "settings": asdict(settings),
-            "covers": COVERS["seed" if len(seeds) == 1 else settings.test],
+            "covers": COVERS[settings.test if seeds_differ else "seed"],
             "two_sided": True,
         },
     )

@@ -12,6 +12,7 @@ from workflow_scripts.evidence.trivial import TRIVIAL, Kind
 from workflow_scripts.models.reading import NOTED
 from workflow_scripts.report import tables
 from workflow_scripts.report.headline import headline, ordered, paired_differences
+from workflow_scripts.report.measures import is_same_for_all_seeds
 from workflow_scripts.report.study import Study, digits, paired, spread, summary
 from workflow_scripts.stage import read_json
 from workflow_scripts.text.files import read_lines
@@ -43,7 +44,7 @@ def scores(study: Study) -> dict[str, Any]:
         "by_generate": by_generate(study),
         "headline": headline(study, rows, over_seeds, study.testsets, headline_metrics(study, rows)),
         "differences": paired_differences(study, rows, over_seeds, study.testsets, study.leading),
-        "untrained": False,
+        "untrained": all(row["once"] for row in rows),
         "tables": {testset: table(study, [r for r in rows if r["testset"] == testset]) for testset in study.tested},
         "trivial": found,
         "trivially": TRIVIALLY[study.task.trivial],
@@ -54,6 +55,7 @@ def scores(study: Study) -> dict[str, Any]:
 def measures(study: Study, over_seeds: Rows) -> Rows:
     """One row per test set, seed, arm and metric: value, difference from the baseline, 95 % interval (`low`, `high`), p, marker.
 
+    Rows say whether their arm is the same for all seeds (`once`), and whether its backbone is trained in this run (`pretrained_here`).
     `p` is corrected, as configured, for the comparisons of all arms and test sets by that metric with that seed;
     `p_single` is not. Both are two-sided. `p_sacrebleu` and `p_sacrebleu_single` are sacreBLEU's, which counts one side of the bootstrap's
     resamples.
@@ -79,6 +81,7 @@ def measures(study: Study, over_seeds: Rows) -> Rows:
                     | {"low": None if ci is None else tested["mean"] - ci, "high": None if ci is None else tested["mean"] + ci}
                     | {"p_single": with_ties(p, difference), "p_sacrebleu_single": with_ties(as_tested, difference)}
                     | {"signature": score["signature"], "test": tested.get("signature")}
+                    | {"once": is_same_for_all_seeds(study, arm), "pretrained_here": arm in study.pretrained_here}
                 )
     correct(study, rows, "metric", "seed")
     correct(study, rows, "metric", "seed", raw="p_sacrebleu_single", into="p_sacrebleu")
@@ -216,8 +219,15 @@ def with_ties(p: float | None, difference: float | None) -> float | None:
 
 
 def table(study: Study, rows: Rows) -> dict[str, Any]:
-    """The main table of one test set (arms × metrics), with the signatures of the metrics."""
-    cells = {(arm, metric): list(group) for (arm, metric), group in grouped(rows, "arm", "metric")}
+    """The main table of one test set (arms × metrics), with the signatures of the metrics.
+
+    An arm that is the same for all seeds has one value, and one difference from a baseline that is so, too.
+    """
+    once = {row["arm"] for row in rows if row["once"]}
+    cells = {
+        (arm, metric): group[:1] if {arm, study.baseline} <= once else list(group)
+        for (arm, metric), group in grouped(rows, "arm", "metric")
+    }
     metrics = list(dict.fromkeys(metric for _, metric in cells))
     heads = {metric: f"COMET, {study.settings.comet.model}" if metric == "COMET" else metric for metric in metrics}
     text = [["arm", *heads.values()]]
@@ -226,7 +236,7 @@ def table(study: Study, rows: Rows) -> dict[str, Any]:
         "metrics": metrics,
         "best": {metric: best_arm(study, cells, metric) for metric in metrics},
         "heads": heads,
-        "cells": {key: {"seeds": group, **summary([r["value"] for r in group])} for key, group in cells.items()},
+        "cells": {key: {"seeds": group, **summary(_values(group))} for key, group in cells.items()},
         "gains": {key: gain for key, group in cells.items() if (gain := _gain(group))},
         "text": {"Markdown": tables.markdown(text), "LaTeX": tables.latex(text)},
         "signatures": sorted({f"{r['metric']}: {r[key]}" for r in rows for key in ("signature", "test") if r[key]}),
@@ -317,9 +327,14 @@ def _gain(seeds: Rows) -> dict[str, Any] | None:
     return summary(values) if values else None
 
 
+def _values(seeds: Rows) -> list[float]:
+    """The values of the seeds' rows; one of an arm that is the same for all seeds."""
+    return [row["value"] for row in (seeds[:1] if seeds[0]["once"] else seeds)]
+
+
 def _plain(seeds: Rows, places: int) -> str:
     """A cell of the main table as text: the mean over seeds, their standard deviation, and the markers."""
-    return f"{spread([r['value'] for r in seeds], places)} {markers(seeds)}".strip() if seeds else "–"
+    return f"{spread(_values(seeds), places)} {markers(seeds)}".strip() if seeds else "–"
 
 
 def markers(seeds: Rows) -> str:

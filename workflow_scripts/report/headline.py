@@ -3,8 +3,8 @@
 Each arm that learns something before the task is compared with the baseline (does the extra stage help?) and with the controls of that (of
 code-switching: is it the other language, is it the right words?). Every comparison gets one sentence per metric, with the difference,
 its 95 % interval and p. Where chance could make the difference, the sentence says that nothing is shown. With one seed it says "better on
-these sentences" and never yes, since nothing is known about another training. It says so, too, of models that are compared as they are, if
-the run has pretrained them: nothing is known about another pretraining.
+these sentences" and never yes, since nothing is known about another training. Models that are compared as they are have no other training.
+Of them it says so if the run has pretrained them: nothing is known about another pretraining.
 
 With several seeds, chance must be out of the question by Student's interval of the seeds' differences, too: of a few seeds drawn with
 replacement the bootstrap makes too little.

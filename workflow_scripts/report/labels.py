@@ -14,7 +14,7 @@ from workflow_scripts.report.comparison import Rows, contrast, correct, grouped,
 from workflow_scripts.report.curves import curve, loss_points
 from workflow_scripts.report.exhibits import FREQUENT
 from workflow_scripts.report.headline import headline, paired_differences
-from workflow_scripts.report.measures import measure, metrics_beside, seeds_scored
+from workflow_scripts.report.measures import is_same_for_all_seeds, measure, metrics_beside, seeds_scored
 from workflow_scripts.report.study import Study, evenly, spread, summary
 from workflow_scripts.tasks.head_task import HeadTask
 from workflow_scripts.text.examples import Example, read_table
@@ -32,7 +32,7 @@ def read_scores(study: Study, arm: str, testset: str, seed: int | None = None) -
 
 def scored_folder(study: Study, arm: str, seed: int | None = None) -> Path:
     """Where an arm's answers and their scores are."""
-    return study.seed(arm, None if measure(study).same_for_all_seeds(arm) else seed) / "predictions"
+    return study.seed(arm, None if is_same_for_all_seeds(study, arm) else seed) / "predictions"
 
 
 class Answered(NamedTuple):
@@ -176,7 +176,7 @@ def measures(study: Study, pairs: Rows) -> Rows:
     for seed, arm in itertools.product(study.seeds, study.arms):
         if seed not in seeds_scored(study, arm):
             continue
-        once = measure(study).same_for_all_seeds(arm)
+        once = is_same_for_all_seeds(study, arm)
         found = {testset: read_scores(study, arm, testset, seed) for testset in study.testsets}
         if len(found) > 1:
             mean = {key: sum(one[key] for one in found.values()) / len(found) for key in (metric, *others, "chance")}
@@ -186,7 +186,7 @@ def measures(study: Study, pairs: Rows) -> Rows:
             rows.append(
                 {"testset": testset, "seed": seed, "arm": arm, "metric": metric, "family": family(testset), "value": one[metric]}
                 | {key: one[key] for key in ("low", "high", "chance", "at_chance", *others)}
-                | {"once": once, "pretrained_here": bool(study.pretraining.get(arm))}
+                | {"once": once, "pretrained_here": arm in study.pretrained_here}
                 | {"difference": against.get("difference"), "p_single": against.get("p_single"), "p": against.get("p")}
             )
     for row in rows:

@@ -24,6 +24,13 @@ def score_names() -> dict[str, str]:
     return {name: entry.label for name, entry in registry.entries("label_metric").items()}
 
 
+def is_same_for_all_seeds(study: Study, arm: str) -> bool:
+    """Whether an arm is one and the same model for all seeds: the task says so, or it trains nothing and shows no examples."""
+    # examples, and random weights, are drawn by the seed
+    asked_as_it_is = any(phase.shots == 0 and phase.start != "scratch" for phase in study.arms[arm])
+    return asked_as_it_is or (study.task.measure is not None and measure(study).same_for_all_seeds(arm))
+
+
 def seeds_scored(study: Study, arm: str) -> list[int]:
-    """The seeds under which an arm is scored: all, or the first alone where it is one and the same model for all of them."""
-    return study.seeds[:1] if measure(study).same_for_all_seeds(arm) else study.seeds
+    """The seeds whose scores of an arm count: all, or the first alone where it is one and the same model for all of them."""
+    return study.seeds[:1] if is_same_for_all_seeds(study, arm) else study.seeds

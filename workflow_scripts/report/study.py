@@ -71,7 +71,9 @@ class Study:
     zero_shot_corpora: dict[str, Path] = field(default_factory=dict)
     """The corpora of the test sets of other experiments."""
     pretraining: dict[str, int] = field(default_factory=dict)
-    """Of each arm: tokens of the pretraining of its backbone, as far as that is done here, padding included."""
+    """Of each arm: tokens of the pretraining of its backbone, as far as that is done here, padding included. Epochs are not counted."""
+    pretrained_here: list[str] = field(default_factory=list)
+    """The arms whose backbones are trained here, at least in part."""
     read: list[Path] = field(default_factory=list)
     """Every JSON file that a number was taken from."""
 
@@ -291,7 +293,16 @@ def _of_any_text(results: Path, plan: Plan) -> dict[str, Any]:
         "backbones": {arm: plan.backbone_of(arm).name for arm in plan.arms},
         "noised": under(results, paths.noised_text(plan.name)),
         "pretraining": {arm: pretraining_tokens(plan, arm) for arm in plan.arms},
+        "pretrained_here": [arm for arm in plan.arms if is_pretrained_here(plan, arm)],
     }
+
+
+def is_pretrained_here(plan: Plan, arm: str) -> bool:
+    """Whether any of the backbones that an arm is made from is pretrained here, or is the model of an arm that trains."""
+    links = [link.settings for link in plan.backbone_of(arm).chain]
+    models = [link.arm for link in links if link.arm]
+    trained = any(not phase.untrained for model in models for phase in plan.other(model.experiment).phases_of(model.arm))
+    return trained or any(link.pretraining for link in links)
 
 
 def pretraining_tokens(plan: Plan, arm: str) -> int:
@@ -359,7 +370,10 @@ def summary(values: list[float]) -> dict[str, Any]:
 
 
 def paired(rows: list[dict[str, Any]], arm: str, other: str, testset: str, metric: str) -> list[tuple[float, float]]:
-    """The scores of `arm` and `other` with each seed that both have; one that is scored `once` has the same with all seeds of the other."""
+    """The scores of `arm` and `other` with each seed that both have.
+
+    An arm that is the same for all seeds (`once`) has one score with all seeds of the other. Two such arms are one pair.
+    """
     sides = [[r for r in rows if (r["arm"], r["testset"], r["metric"]) == (name, testset, metric)] for name in (arm, other)]
     mine, theirs = ({r["seed"]: r["value"] for r in side} for side in sides)
     mine_once, theirs_once = (any(r.get("once") for r in side) for side in sides)
@@ -367,7 +381,8 @@ def paired(rows: list[dict[str, Any]], arm: str, other: str, testset: str, metri
         mine = dict.fromkeys(theirs, sides[0][0]["value"])
     if theirs_once and not mine_once:
         theirs = dict.fromkeys(mine, sides[1][0]["value"])
-    return [(score, theirs[seed]) for seed, score in mine.items() if seed in theirs]
+    pairs = [(score, theirs[seed]) for seed, score in mine.items() if seed in theirs]
+    return pairs[:1] if mine_once and theirs_once else pairs
 
 
 def evenly(items: Sequence, number: int) -> list:

@@ -14,6 +14,7 @@ def zero_shot(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
     `cells` maps (experiment of the model, test set, arm) to a cell of that experiment's main table; `learnt` says whether the model was
     trained on the test set's language. `trivial` has the score of the trivial baseline on each test set, None where it was not measured.
+    `tested` says whether any difference was tested with a seed.
     """
     measured = [part for part in sections if "scores" not in part["failed"] and part["study"].zero_shot]
     matrices = []
@@ -48,6 +49,7 @@ def zero_shot(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 "arms": list(dict.fromkeys(arm for study in studies.values() for arm in study.arms)),
                 "baselines": {name: study.baseline for name, study in studies.items()},
                 "cells": cells,
+                "tested": any(row["p"] is not None for cell in cells.values() for row in cell["seeds"]),
             }
         )
     return matrices
@@ -63,7 +65,8 @@ def directions(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """In how many directions each arm is ahead of its baseline, and significantly so, by metric: learnt ones, and zero-shot ones.
 
     `here` counts what was measured, `published` the numbers of the same arms, directions and metrics that were published of both. A
-    direction counts once however many seeds there are: by the mean, and as significant if it is so with all seeds.
+    direction counts once however many seeds there are: by the mean, and as significant if it is so with all seeds. Only directions that
+    were tested with each seed can be significant, and `tested` counts them: of several seeds COMET has no such tests.
     """
     parts = [part for part in sections if "scores" not in part["failed"] and part["study"].zero_shot]
     counted: dict[tuple[bool, str, str], dict[str, Any]] = {}
@@ -75,20 +78,22 @@ def directions(sections: list[dict[str, Any]]) -> list[dict[str, Any]]:
             found = counted.setdefault((test in study.zero_shot, metric, arm), {"here": _nothing(), "published": _nothing()})
             cells = part["scores"]["tables"][test]["cells"]
             if (arm, metric) in cells and (study.baseline, metric) in cells:
-                marks = [row["marker"] for row in cells[arm, metric]["seeds"]]
+                seeds = cells[arm, metric]["seeds"]
                 ahead = cells[arm, metric]["mean"] - cells[study.baseline, metric]["mean"]
-                _count(found["here"], ahead, all(mark in ("†", "‡") for mark in marks))
+                significant = all(row["marker"] in ("†", "‡") for row in seeds)
+                _count(found["here"], ahead, significant, all(row["p"] is not None for row in seeds))
             for ahead, mark in _published_gains(study, test, metric, arm):
                 _count(found["published"], ahead, bool(mark))
     return [{"zero_shot": key[0], "metric": key[1], "arm": key[2], **found} for key, found in sorted(counted.items())]
 
 
 def _nothing() -> dict[str, int]:
-    return {"ahead": 0, "significant": 0, "of": 0}
+    return {"ahead": 0, "significant": 0, "tested": 0, "of": 0}
 
 
-def _count(found: dict[str, int], difference: float, significant: bool) -> None:
+def _count(found: dict[str, int], difference: float, significant: bool, tested: bool = True) -> None:
     found["of"] += 1
+    found["tested"] += tested
     found["ahead"] += difference > 0
     found["significant"] += difference > 0 and significant
 
