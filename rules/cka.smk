@@ -14,6 +14,7 @@ rule cka:
         gpu=GPU,
     params:
         flags=of(analyses.stage_flags, "cka"),
+        given=of(analyses.given_texts, "cka"),
         settings=analysis_settings("cka"),
     shell:
         "python -m workflow_scripts.evidence.cka --output {output:q} --models {input.models:q} --texts {input.texts:q} "

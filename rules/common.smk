@@ -177,9 +177,10 @@ def own_environment(wildcards):
 def requested():
     """For each rule threads and resources of a job's first attempt, memory of its last, and its group, as the profile has them.
 
-    And what is wrong with the profile: rule → why. There are no jobs where all runs here.
+    And what is wrong with the profile: rule → why. And the rules of which only a job knows what it asks for. There are no jobs where all
+    runs here.
     """
-    jobs, wrong = {}, {}
+    jobs, wrong, unread = {}, {}, []
     for one in workflow.rules:
         if one.norun or workflow.is_local(one):
             continue
@@ -189,11 +190,14 @@ def requested():
             )
         except WorkflowError as error:
             why = " ".join(str(error).partition("\nWildcards:")[0].replace("Error:\n  WorkflowError:\n", "").split())
-            if "'Wildcards' object" not in why:  # which only a job has
+            if "'Wildcards' object" in why:  # which only a job has
+                unread.append(one.name)
+            else:
                 wrong[one.name] = f"{why}; a runtime is a number of minutes, or a text such as 1d, and mem_mb a number"
             continue
         plain = {name: value for name, value in asked.items() if not name.startswith("_")}
-        jobs[one.name] = {"threads": asked["_cores"], **plain, "last_mem_mb": last.get("mem_mb", 0), "group": one.group}
+        memory = {f"last_{name}": last.get(name, 0) for name in ("mem_mb", "mem_mb_per_cpu")}
+        jobs[one.name] = {"threads": asked["_cores"], **plain, **memory, "group": one.group}
     known = [one.name for one in workflow.rules]
     for option, named in (
         ("set-resources", workflow.resource_settings.overwrite_resources),
@@ -202,15 +206,20 @@ def requested():
     ):
         for name in set(named) - set(known):
             wrong[name] = f"{option} names a rule that is not there{instead(name, known)}"
-    return jobs, wrong
+    return jobs, wrong, unread
 
 
 def preflight():
     """Say what is right and wrong with the run; end Snakemake if something is."""
     from workflow_scripts.run.preflight import look_at, tell
+    from workflow_scripts.run.resources import trainings_at_once
 
     try:
-        shared = workflow.global_resources["gpu"] if "gpu" in workflow.global_resources else 1
-        tell(look_at(PLANS, *requested(), at_once=int(getattr(shared, "value", shared))))
+        jobs, wrong, unread = requested()
+        on_cluster = workflow.resource_settings.nodes is not None
+        places = workflow.resource_settings.nodes if on_cluster else workflow.resource_settings.cores
+        shared = workflow.global_resources["gpu"] if (GPU or on_cluster) and "gpu" in workflow.global_resources else None
+        at_once = trainings_at_once(PLANS, jobs, places, getattr(shared, "value", shared))
+        tell(look_at(PLANS, jobs, wrong, unread, at_once))
     except InputError as error:
         sys.exit(f"error: {error}")

@@ -11,7 +11,8 @@ rule embeddings:
     priority: urgency.SHARED
     conda:
         "../envs/crossgap.yaml"
-    threads: lambda w: CONFIG.lexicons[w.lexicon].embeddings.workers
+    # preflight asks without a lexicon, and gets the most workers of any
+    threads: lambda w: max((each.embeddings.workers for name, each in CONFIG.lexicons.items() if w.get("lexicon", name) == name), default=1)
     params:
         model=lambda w, input: flags(input, "model"),
         seed=lambda w: CONFIG.corpora[w.corpus].seed,

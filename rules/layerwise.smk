@@ -17,6 +17,7 @@ rule layerwise:
         gpu=GPU,
     params:
         flags=of(analyses.stage_flags),
+        given=of(analyses.given_texts),
         settings=analysis_settings("layerwise"),
     shell:
         "python -m workflow_scripts.evidence.layerwise --output {output:q} --measure {wildcards.measure} --models {input.models:q} "

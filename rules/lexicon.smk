@@ -37,6 +37,7 @@ rule lexicon:
         aligned=of(lexicon_inputs.aligner_flags),
         sources=lambda w, input: flags(input, "mapped_a", "mapped_b", "dictionary", "gold", "model"),
         settings=of(lexicon_inputs.lexicon_settings),
+        given=of(lexicon_inputs.given_lists),
     shell:
         "python -m workflow_scripts.lexicon.lexicon {params.sources:q} {params.aligned} --text-a {input.text_a:q} --text-b {input.text_b:q} "
         "--lexicon-ab {output.ab:q} --lexicon-ba {output.ba:q} --report {output.report:q} "

@@ -15,6 +15,7 @@ rule mapping:
     params:
         sources=lambda w, input: flags(input, "vectors_a", "vectors_b", "dictionary"),
         languages=of(lexicon_inputs.fold_languages),
+        given=of(lexicon_inputs.given_vectors),
         seed=lambda w: CONFIG.corpora[w.corpus].seed,
         settings=lambda w: as_json(CONFIG.lexicons[w.lexicon].mapping),
     shell:

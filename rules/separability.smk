@@ -14,6 +14,7 @@ rule separability:
         gpu=GPU,
     params:
         flags=of(analyses.stage_flags, "separability"),
+        given=of(analyses.given_texts, "separability"),
         settings=analysis_settings("separability"),
     shell:
         "python -m workflow_scripts.evidence.separability --output {output:q} --models {input.models:q} --texts {input.texts:q} "

@@ -191,8 +191,7 @@ def test_mask_predict_masks_the_most_doubtful_pieces(folder, monkeypatch):
     hidden = [((row == model.mask) & own).sum(1).tolist() for row in seen]
     assert lengths.tolist() == [8, 4] and hidden == [[8, 4], [6, 3], [4, 2], [2, 1]]
     assert ids.shape == (2, 8)
-    # no text is longer than asked for, nor than there are positions for
-    assert guessed_lengths(model, guide, longest=3).tolist() == [3, 3]
+    # no text is longer than there are positions for
     written = write(model, SOURCES[:2], PAD)
     assert all(len(each.ids) <= 16 for each in written)
     # another number of guesses than the model was trained with
@@ -219,6 +218,25 @@ def test_the_doubtful_are_the_least_probable_and_the_others_keep_their_piece(fol
     # three of four at −4, −3, −2; then two at −5, −1; then the last at −9, which is what was guessed anew
     assert seen == [[unknown] * 4, [100, unknown, unknown, unknown], [unknown, 201, unknown, 203], [unknown, 201, 302, 203]]
     assert ids.tolist() == [[400, 201, 302, 203]]
+
+
+@pytest.mark.parametrize("tokens", [14, 4_096])
+def test_texts_that_were_cut_or_guessed_longer_have_no_end(folder, monkeypatch, tokens):
+    model = generator(folder, denoising=False)
+    whole = write(model, SOURCES, PAD, tokens)
+    most = max(len(each.ids) for each in whole) - 1
+    wanted = [(each.ids[:most], len(each.ids) <= most) for each in whole]
+    assert [(each.ids, each.ended) for each in write(model, SOURCES, PAD, tokens, longest=most)] == wanted
+    assert all(each.ended for each in whole)
+    # mask-predict writes no more than its guess, so the guess tells what is missing
+    model = generator(folder, denoising=False, alignment="mask_predict")
+    monkeypatch.setattr(refining, "length_scores", lambda model, guide: torch.nn.functional.one_hot(guide.lengths, 50).float())
+    for longest, lengths in ((0, [7, 5, 4]), (7, [7, 5, 4]), (6, [6, 5, 4]), (4, [4, 4, 4])):
+        written = write(model, SOURCES, PAD, tokens, longest=longest)
+        assert [len(each.ids) for each in written] == lengths
+        assert [each.ended for each in written] == [length == full for length, full in zip(lengths, (7, 5, 4), strict=True)]
+    monkeypatch.setattr(type(model), "longest_target", 4)  # the model has no more positions
+    assert [each.ended for each in write(model, SOURCES, PAD, tokens)] == [False, False, True]
 
 
 @pytest.mark.parametrize(("width", "middles"), [(1, [1, 2, 3]), (3, [2, 5, 8]), (4, [2, 6, 10])])

@@ -1,12 +1,16 @@
 """Adapters in a configuration: what is wrong with their settings, whether they fit the model, how much memory they save."""
 
+import importlib.util
+
 import pytest
 from configurations import changed, classified
 from tiny_models import small_encoder, small_model
 
-from workflow_scripts.run.adapter_findings import adapters, trained_weights
+from workflow_scripts.run import resources
+from workflow_scripts.run.adapter_findings import adapters, rounded_weights, trained_weights
 from workflow_scripts.run.config import load
 from workflow_scripts.run.estimates import training_disk, training_memory
+from workflow_scripts.run.findings import gigabytes
 from workflow_scripts.run.model_findings import shape_of
 from workflow_scripts.run.resources import phases
 from workflow_scripts.stage import InputError
@@ -35,6 +39,26 @@ def test_preflight_counts_the_weights_that_are_trained():
     trained = trained_weights(phase)
     less = training_memory(shape, phase, 0) - training_memory(shape, phase, 0, trained)
     assert less == 12 * (shape.parameters - trained) and training_disk(shape, phase, trained) < training_disk(shape, phase)
+
+
+@pytest.mark.parametrize("targets", [None, ["q_proj", "fc1"]])
+def test_matrices_that_are_rounded_take_half_a_byte_on_a_gpu(targets, monkeypatch):
+    real = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name if name == "bitsandbytes" else real(name))
+    plain, rounded = (
+        next(phase for phase in phases(Plans(load(changed(WHERE, {"kind": "lora", "base": base, "targets": targets})))) if phase.adapter)
+        for base in ("float32", "4bit")
+    )
+    small, shape, trained = plain.backbone.settings.small, shape_of(plain.backbone), trained_weights(plain)
+    square, wide = small.d_model**2, small.d_model * small.ffn
+    weights = small.layers * (3 * square + 2 * wide if targets else 3 * 4 * square + 2 * 2 * wide)
+    assert (rounded_weights(plain), rounded_weights(rounded)) == (None, weights) and trained_weights(rounded) == trained
+    on_gpu, on_cpu = (training_memory(shape, plain, n, trained) - training_memory(shape, rounded, n, trained, weights) for n in (1, 0))
+    assert on_gpu == pytest.approx((6 - 0.6) * weights) and on_cpu == 0
+    jobs = {"finetune": {"gpu": 1, "gpu_model": "a100"}}
+    monkeypatch.setattr(resources, "training_memory", lambda *asked: float(asked[-1]))
+    plans = Plans(load(changed(WHERE, {"kind": "lora", "base": "4bit", "targets": targets})))
+    assert f"about {gigabytes(weights)}" in next(each.said for each in resources.memory(plans, jobs) if each.about == "memory of finetune")
 
 
 @pytest.mark.parametrize(

@@ -51,6 +51,18 @@ def test_an_analysis_reads_models_of_backbones_and_arms_and_the_first_test_set()
     assert analyses.results(only) == ["results/analyses/insides/cka.json"]
 
 
+def test_texts_that_change_places_change_a_parameter_and_other_texts_change_none():
+    said = []
+    for files in (["one", "two"], ["two", "one"]):
+        part = job(configured(corpus=None, text=dict(zip(("de", "en"), files, strict=True))), **PART)
+        assert analyses.given_texts(part, "cka") == analyses.texts(part) == files
+        said.append(analyses.stage_flags(part, "cka"))
+    assert said[0] == said[1]
+    for changes in ({}, {"corpus": None, "text": {"de": "one"}, "parallel": False, "stages": ["cka"], "cka": {"poolings": ["first"]}}):
+        part = job(configured(**changes), **PART)
+        assert analyses.given_texts(part, "cka") == analyses.stage_flags(part, "cka")
+
+
 def test_nothing_changes_without_analyses():
     config = load(DEFAULT)
     assert config.run.analyses == [] and analyses.results(config) == []

@@ -243,6 +243,25 @@ def test_a_lexicon_says_how_many_pairs_are_aligned_only_where_that_is_not_the_us
 
 
 @pytest.mark.parametrize(
+    ("block", "ask", "expected"),
+    [
+        ({"vectors": {"de": "1", "en": "2"}}, lexicon_inputs.given_vectors, ["1", "2"]),
+        ({"vectors": {"de": "2", "en": "1"}}, lexicon_inputs.given_vectors, ["2", "1"]),
+        ({"vectors": {"de": "1"}}, lexicon_inputs.given_vectors, lexicon_inputs.fold_languages),
+        ({}, lexicon_inputs.given_vectors, lexicon_inputs.fold_languages),
+        ({"dictionary": {"de-en": "1"}, "gold": {"de-en": "2"}, "mapping": {"mode": "dictionary"}}, lexicon_inputs.given_lists, ["1", "2"]),
+        ({"dictionary": {"de-en": "2"}, "gold": {"de-en": "1"}, "mapping": {"mode": "dictionary"}}, lexicon_inputs.given_lists, ["2", "1"]),
+        ({"dictionary": {"de-en": "1"}, "mapping": {"mode": "dictionary"}}, lexicon_inputs.given_lists, lexicon_inputs.lexicon_settings),
+        ({"gold": {"de-en": "1"}}, lexicon_inputs.given_lists, lexicon_inputs.lexicon_settings),
+    ],
+)
+def test_files_of_a_lexicon_that_change_places_change_a_parameter(block, ask, expected):
+    """Where no two files can change places, another parameter is repeated, so that no finished lexicon is made again."""
+    asked = job(load(changed("lexicons/unsupervised", block)), lexicon="unsupervised", corpus="help", a="de", b="en")
+    assert ask(asked) == (expected(asked) if callable(expected) else expected)
+
+
+@pytest.mark.parametrize(
     ("raw", "block"),
     [(changed("arms/own", []), "training"), (classified("arms/own", [{"data": "task", "shots": 2}]), "classification")],
 )

@@ -49,6 +49,25 @@ def test_a_checkpoint_of_fairseq_is_read_with_the_files_beside_it(tmp_path):
     assert read("nowhere") == []
 
 
+def test_a_model_that_the_run_makes_is_read_as_a_folder_and_another_one_of_results_by_its_files(tmp_path, monkeypatch):
+    arms_model = "results/runs/help-de-en/csr/seed1/pretext/model"
+    loaded = {
+        path: config.load(with_backbones(own={"kind": "hub", "model": path, "continued": ...}))
+        for path in (
+            "results/backbones/bible/model",
+            "results/backbones/old/model",
+            arms_model,
+            f"./{arms_model}/",
+            f"{tmp_path}/{arms_model}",
+        )
+    }
+    monkeypatch.chdir(tmp_path)
+    Path("results/backbones/old/model").mkdir(parents=True)
+    Path("results/backbones/old/model/config.json").write_text("{}", "utf-8")
+    read = [backbone_inputs.backbone_text(job(each, backbone="own")) for each in loaded.values()]
+    assert read == [["results/backbones/bible/model"], ["results/backbones/old/model/config.json"], *[[arms_model]] * 3]
+
+
 def test_a_vocabulary_that_is_cut_down_keeps_what_stands_before_texts():
     raw = yaml.safe_load(Path("config/real-encoder.yaml").read_text(encoding="utf-8"))
     assert "--prefixes" not in shlex.split(backbone_inputs.loaded_for(job(config.load(raw), backbone="e5")))

@@ -12,6 +12,8 @@ import yaml
 from configurations import DEFAULT, changed, classified, job, planned, summaries, with_recipes, with_value
 from snakemake.utils import update_config
 
+from workflow_scripts.models.sga import SGA
+from workflow_scripts.models.tokenisation import SPECIAL_PLACES
 from workflow_scripts.report.study import configured
 from workflow_scripts.run import bridges, config, head_inputs, report_inputs, uses
 from workflow_scripts.stage import InputError, read_rows
@@ -35,6 +37,19 @@ def recipe(name: str) -> config.Config:
 @pytest.mark.parametrize("name", sorted(path.stem for path in Path("config").glob("*.yaml")))
 def test_recipes_are_valid(name):
     assert recipe(name).run.experiments
+
+
+def test_the_control_of_veco_reads_as_much_bitext_as_veco_whose_tokens_are_those_of_both_sides():
+    loaded = recipe("veco")
+    (phase,), veco = loaded.arms["bitext-50k"], loaded.backbones["veco-large"].continued.training
+    assert 2 * phase.updates == veco.updates and 2 * phase.training["batch_tokens"] == veco.batch_tokens
+
+
+def test_small_stories_have_room_for_all_that_the_denoiser_can_read():
+    loaded = recipe("small-sga")
+    training = loaded.experiments["small-stories"].training
+    longest = SGA(alignment="mask_predict").longest_target(loaded.backbones["manual-xlmr"].small.max_positions)
+    assert training.max_length == longest + SPECIAL_PLACES and training.batch_tokens >= longest
 
 
 @pytest.mark.parametrize(

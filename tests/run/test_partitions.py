@@ -2,7 +2,7 @@
 
 import pytest
 
-from workflow_scripts.run.partitions import Nodes, check_job, gpu_here, gpus_in, gpus_of, machine_memory, minutes
+from workflow_scripts.run.partitions import Nodes, check_job, cpus_of, gpu_here, gpus_in, gpus_of, machine_memory, minutes
 from workflow_scripts.stage import InputError
 
 
@@ -23,6 +23,13 @@ CLUSTER = {"cpu": [Nodes(120.0, 16, 64_000, {})], "gpu": [Nodes(1440.0, 32, 128_
         ({"slurm_partition": "cpu", "runtime": 121}, r"runtime 121 is more than cpu has \(120\)"),
         ({"slurm_partition": "cpu", "threads": 17}, r"threads 17 is more than cpu has \(16\)"),
         ({"slurm_partition": "gpu", "threads": 16, "mem_mb": 200_000}, r"mem_mb 200000 is more than gpu has \(128000\)"),
+        ({"slurm_partition": "cpu", "cpus_per_task": 17}, r"cpus_per_task 17 is more than cpu has \(16\); .* set-resources: finetune"),
+        ({"slurm_partition": "gpu", "gpu": 4, "cpus_per_gpu": 9}, r"cpus_per_gpu × GPUs 36 is more than gpu has \(32\)"),
+        ({"slurm_partition": "gpu", "gres": "gpu:4", "cpus_per_gpu": 9}, r"cpus_per_gpu × GPUs 36 is more than gpu has \(32\)"),
+        (
+            {"slurm_partition": "cpu", "threads": 8, "mem_mb": 1, "mem_mb_per_cpu": 9000},
+            r"mem_mb_per_cpu × CPUs 72000 is more than cpu has",
+        ),
         ({"slurm_partition": "cpu", "gpu": 1}, r"GPUs 1 is more than cpu has \(0\)"),
         ({"slurm_partition": "gpu", "gpu": 2, "gpu_model": "h100"}, r"GPUs h100 2 is more than gpu has \(0; its models are a100, v100\)"),
     ],
@@ -30,6 +37,22 @@ CLUSTER = {"cpu": [Nodes(120.0, 16, 64_000, {})], "gpu": [Nodes(1440.0, 32, 128_
 def test_a_job_that_no_node_can_take_is_refused(job, said):
     with pytest.raises(InputError, match=said):
         check_job("finetune", job, CLUSTER)
+
+
+@pytest.mark.parametrize(
+    ("asked", "cpus"),
+    [
+        ({"cpus_per_task": 6}, 6),
+        ({"cpus_per_task": -1}, 1),
+        ({"cpus_per_gpu": 6}, 4),
+        ({"cpus_per_gpu": 6, "slurm_extra": "--gpus-per-node=2"}, 4),
+        ({"cpus_per_task": 2, "cpus_per_gpu": 6, "gpu": 2}, 2),
+        ({"cpus_per_gpu": 6, "gpu": 2}, 12),
+        ({"cpus_per_gpu": "six", "gpu": 2}, 4),
+    ],
+)
+def test_the_cpus_are_those_that_the_plugin_asks_for(asked, cpus):
+    assert cpus_of({"threads": 4, **asked})[0] == cpus
 
 
 def test_a_job_that_a_node_can_take():

@@ -33,6 +33,7 @@ def test_memory_is_held_against_what_the_jobs_ask_for():
         ({"gres": "gpu:h100:1", "mem_mb": 64000}, "ok", "a GPU h100 has 80 GB"),
         ({"gpu": 1, "slurm_partition": "gpu"}, "note", "a GPU of the partition has as much"),
         ({"slurm_partition": "cpu", "mem_mb": 8000}, "WRONG", "the profile's mem_mb is 8.0 GB"),
+        ({"slurm_partition": "cpu", "threads": 4, "mem_mb_per_cpu": 2000}, "WRONG", "the profile's mem_mb_per_cpu × CPUs is 8.0 GB"),
     ):
         line = found(raw, "memory of finetune", {"pretext": job, "finetune": job})
         assert line.startswith(verdict) and said in line, line
@@ -177,6 +178,10 @@ def test_the_gpus_of_a_partition_with_one_model_are_known(commands):
     raw["experiments"]["help-de-en"]["training"] |= {"batch_tokens": 8192, "micro_batch_tokens": None}
     for partition, said in (("gpu", "but a GPU t4 has 16 GB"), ("mixed", "of the partition has as much")):
         assert said in found(raw, "memory of finetune", {"finetune": {"gpu": 1, "slurm_partition": partition}})
+    # as many as are asked for, by whichever key
+    ways = ({"gpu": 4}, {"gpu": 0, "gres": "gpu:4"}, {"gpu": 0, "slurm_extra": "--gpus-per-node=4"})
+    needs = {found(raw, "memory of finetune", {"finetune": {**way, "slurm_partition": "gpu"}}) for way in ways}
+    assert len(needs) == 1 and needs != {found(raw, "memory of finetune", {"finetune": {"gpu": 1, "slurm_partition": "gpu"}})}
 
 
 def test_what_only_the_last_attempt_or_a_whole_group_asks_for_is_noted(commands):
@@ -193,6 +198,9 @@ def test_what_only_the_last_attempt_or_a_whole_group_asks_for_is_noted(commands)
     assert "Slurm group evaluation: its rules one after the other: runtime 150 is more than cpu has (120)" in notes[1]
     jobs["finetune"]["last_mem_mb"], jobs["scores"]["runtime"] = 64_000, 30
     assert [finding.verdict for finding in resources.slurm(jobs)] == ["ok"]
+    jobs["finetune"] |= {"threads": 8, "mem_mb_per_cpu": 3_000, "last_mem_mb_per_cpu": 9_000}
+    (note, _) = map(str, resources.slurm(jobs))
+    assert "the last attempt will be refused, as mem_mb_per_cpu × CPUs 72000 is more than cpu has (64000), of finetune" in note
 
 
 def test_without_slurm_a_slurm_profile_is_wrong(monkeypatch):
@@ -217,16 +225,30 @@ def test_an_experiment_that_only_trains_a_backbone_needs_what_this_arm_needs():
         ("finetune", "other"): 1,
         ("finetune", "restored"): 1,
     }
-    assert resources.needed_disk(plans) > 0 and findings.masked_phases(plans.backbones["other"]) == []
+    assert resources.needed_disk(plans, 1) > 0 and findings.masked_phases(plans.backbones["other"]) == []
 
 
-def test_as_many_phases_as_there_are_cores_have_checkpoints_with_moments(monkeypatch):
+@pytest.mark.parametrize(
+    ("job", "places", "gpus", "at_once"),
+    [
+        (None, 4, None, 4),
+        (None, 16, 1, 1),
+        (None, 4, 6, 4),
+        ({"gpu": 1}, 50, None, 50),
+        ({"gpu": 1}, 50, 8, 8),
+        ({"gpu": 4}, 50, 8, 2),
+        ({"gpu": 4}, 50, 2, 1),
+        ({"gpu": 0}, 50, 8, 50),
+    ],
+)
+def test_as_many_trainings_run_at_once_as_there_are_places_and_gpus(job, places, gpus, at_once):
+    plans = planned(DEFAULT)
+    jobs = {rule: job for rule in ("backbone", "pretext", "finetune") if job}
+    assert resources.trainings_at_once(plans, jobs, places, gpus) == at_once
+
+
+def test_as_many_phases_as_run_at_once_have_checkpoints_with_moments():
     plans = planned(changed("run/seeds", [1, 2, 3]))
-
-    def needed(cores):
-        monkeypatch.setattr(resources.os, "cpu_count", lambda: cores)
-        return resources.needed_disk(plans)
-
     trained = list(resources.phases(plans))
     assert {(phase.rule, phase.checkpoints, phase.weights) for phase in trained} == {
         ("backbone", 2, 1),
@@ -235,4 +257,5 @@ def test_as_many_phases_as_there_are_cores_have_checkpoints_with_moments(monkeyp
     }
     size = resources.shape_of(plans.backbones["bible"]).parameters
     moments = [size * (12 * phase.checkpoints - 4 * phase.weights) for phase in trained for _ in range(int(phase.times))]
-    assert needed(10**6) - needed(2) == pytest.approx(sum(moments) - 2 * max(moments))
+    needed = {number: resources.needed_disk(plans, number) for number in (2, 10**6)}
+    assert needed[10**6] - needed[2] == pytest.approx(sum(moments) - 2 * max(moments))

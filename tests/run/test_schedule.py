@@ -88,6 +88,16 @@ def test_trainings_that_share_a_gpu_follow_each_other():
     assert time_left(run, 2.0) == (3000 + 2000) / 10
 
 
+@pytest.mark.parametrize(("kind", "seconds"), [("nodes", 300 + 200), ("cores", 300 + 400)])
+def test_a_job_takes_its_threads_of_the_cores_and_one_place_on_a_cluster(kind, seconds):
+    run = a_run(*chain())
+    for each in run.jobs.values():
+        each.cores = 4
+    take(run, {"event": "resources_info", "time": 0.0, kind: 4})
+    take(run, {"event": "resources_info", "time": 0.0, "msg": "Provided resources: mem_mb=8000"})
+    assert run.cores == 4 and time_left(run, 2.0) == seconds
+
+
 def test_many_jobs_take_hardly_more_steps_each_than_few():
     def a_run_of(number):
         arms = [str(arm) for arm in range(number)]

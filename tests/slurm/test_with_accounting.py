@@ -137,7 +137,7 @@ def test_a_job_out_of_memory_is_tried_with_more_and_in_the_end_names_what_to_rai
     assert not (phase(whole, "large-starved") / "model").exists()
     said = run.said()
     assert said.count("slurmstepd-node: error: Exceeded job memory limit") >= 3 and "Error in rule finetune" in said
-    assert "attempt 3 left no checkpoint after update 0 (killed, for want of memory or time: raise mem_mb" in said
+    assert "attempt 3 left no checkpoint after update 0 (killed, for want of memory or time, or as its node failed: raise mem_mb" in said
     assert (
         "finetune (experiment tiny, arm large-starved, seed 1)\n  why     the attempts before it ended in the same way as this one would\n"
         in said

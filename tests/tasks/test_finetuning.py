@@ -12,6 +12,7 @@ from safetensors.torch import load_file
 from test_checkpoints import TORCHRUN
 
 from workflow_scripts import plugins
+from workflow_scripts.models.recognition import family_of
 from workflow_scripts.noise.candidates import Lookup, Lookups
 from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.noise.span_noise import SpanNoise
@@ -80,6 +81,9 @@ def test_what_another_version_of_a_plugin_has_trained_is_not_gone_on_from(monkey
         with pytest.raises(InterruptedError):
             head.finetune(task, job, train=(table,), dev=(table,), settings=settings)
     assert [each.get("task_plugin") for each in described] == [None, "1", "2"]
+    assert not any("family_plugin" in each for each in described)
+    monkeypatch.setattr(finetuning, "family_of", lambda start: replace(family_of(start), plugin="x.py"))
+    assert finetuning.describe(settings, "labelling", {}, model, 1, False)["family_plugin"] == "2"
 
 
 def files(text: Path, model: Path, out: Path) -> dict:

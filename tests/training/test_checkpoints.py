@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -18,7 +19,10 @@ import pytest
 import torch
 import warm
 from phases import TINY, assert_alike, assert_same, curve_of, finetune, phase_files
+from tiny_decoders import CHAT, small_decoder
 
+from workflow_scripts import plugins
+from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.noise.rounds import read_meaning
 from workflow_scripts.stage import InputError, Stopped, read_json, write_json
 from workflow_scripts.training import checkpoints, loop
@@ -38,6 +42,8 @@ from workflow_scripts.training.checkpoints import (
 )
 from workflow_scripts.training.curve import LOSS_ONLY, handed_on
 from workflow_scripts.training.launching import ON_ONE_NODE
+from workflow_scripts.training.method import Method
+from workflow_scripts.training.phase import described
 from workflow_scripts.training.settings import Training
 
 FORKED = get_context("fork")
@@ -232,15 +238,51 @@ def test_description_covers_science_and_nothing_else(setup, tmp_path):
     assert differences(base, json.loads(json.dumps(base))) == []
 
 
-@pytest.mark.parametrize("name", ["model.safetensors", "pytorch_model.bin", "pytorch_model-00001-of-00002.bin"])
-def test_another_model_to_start_from_is_another_phase(tmp_path, name):
-    """Also where its weights are pickled, as in many a folder of the hub."""
-    (tmp_path / "config.json").write_text("{}", "utf-8")
+@pytest.mark.parametrize(
+    ("name", "beside"),
+    [
+        *((name, "") for name in ("model.safetensors", "pytorch_model.bin", "pytorch_model-00001-of-00002.bin")),
+        *((name, "") for name in ("tokenizer_config.json", "spiece.model", "vocab.txt", "merges.txt")),
+        ("modeling_own.py", "tokenizer.json"),
+        ("tokenizer_config.json", "modeling_own.py"),
+    ],
+)
+def test_another_model_to_start_from_is_another_phase(tmp_path, name, beside):
+    """Also where its weights are pickled, as in many a folder of the hub, where it has code, and where tokenizer.json is not there."""
+    for there in filter(None, ("config.json", beside)):
+        (tmp_path / there).write_text("{}", "utf-8")
     found = []
     for weights in (b"1", b"2"):
         (tmp_path / name).write_bytes(weights)
         found.append(describe_phase({}, {}, tmp_path, 1, False))
     assert differences(*found) == [f"start: {name} has changed"]
+
+
+def test_a_model_without_code_whose_tokenizer_is_one_file_is_described_as_before(setup):
+    assert describe_phase({}, {}, setup[1], 1, False)["start"].keys() == {"config.json", "model.safetensors", "tokenizer.json"}
+
+
+def test_another_chat_template_is_another_phase_only_where_it_is_used(setup, tmp_path, capsys):
+    folder, start, out = setup[0], small_decoder(tmp_path, chat=True), tmp_path / "out"
+    out.mkdir()
+    settings = Training(**{**TINY, "max_length": 128}, updates=2, evaluate_every=2, checkpoint="last")
+    phases = []
+    for asked in ({"chat": True}, {}):
+        for turn in ("<|turn|>", "<|turn|> "):
+            (start / "chat_template.jinja").write_text(CHAT.replace("<|turn|>", turn), "utf-8")
+            finetune(folder, start, out, settings, templates=json.dumps(asked))
+            phases.append(len([*out.glob("checkpoints/*/phase.json")]))
+    assert phases == [1, 2, 3, 3] and "which is of another phase (chat_template: " in capsys.readouterr().out
+
+
+def test_another_version_of_a_familys_plugin_is_another_phase(setup, monkeypatch):
+    codec = load_codec(setup[1])
+    monkeypatch.setattr(plugins, "_PLUGINS", {"x.py": plugins.Plugin("x.py", (), (), (), "1")})
+    found = []
+    for form in (codec.form, replace(codec.form, plugin="x.py")):
+        monkeypatch.setattr(Codec, "form", form)
+        found.append(described(Training(), Method(), ("de", "en"), False, codec).get("family_plugin"))
+    assert found == [None, "1"]
 
 
 def test_a_corrected_language_or_documents_start_a_translation_anew(setup, tmp_path, capsys):
@@ -324,18 +366,26 @@ def test_a_retry_goes_on_as_long_as_there_are_new_checkpoints(tmp_path):
     attempt(tmp_path, 1)  # somebody has mended it and runs the same command again
 
 
-def test_what_was_killed_without_a_word_is_tried_again_as_long_as_memory_grows(tmp_path):
+@pytest.mark.parametrize("before", [0, 5])
+def test_what_was_killed_without_a_word_is_tried_again_twice(tmp_path, before):
+    """However many attempts have gone before it, each with a checkpoint of its own."""
+
     def die(number):
         with claimed(tmp_path, {}, number):
             os.kill(os.getpid(), signal.SIGKILL)
 
-    for number in (1, 2, 3):
+    for number in range(1, before + 1):
+        with pytest.raises(Stopped):
+            attempt(tmp_path, number, number, Stopped("time"))
+    for number in range(before + 1, before + 4):
         process = FORKED.Process(target=die, args=(number,))
         process.start()
         process.join()
         assert process.exitcode == -signal.SIGKILL
-    with pytest.raises(InputError, match=r"attempt 3 left no checkpoint after update 0 \(killed, for want of memory or time: raise mem_mb"):
-        attempt(tmp_path, 4)
+    for number in (before + 4, before + 5):
+        said = rf"attempt {number - 1} left no checkpoint after update {before} \(killed, .*, or as its node failed: raise mem_mb"
+        with pytest.raises(InputError, match=said):
+            attempt(tmp_path, number)
 
 
 def test_a_checkpoint_that_was_cut_off_is_not_continued(tmp_path):

@@ -13,7 +13,7 @@ from phases import TINY, assert_same, finetune, phase_files
 from safetensors import safe_open
 from safetensors.torch import load_file, save_file
 from test_checkpoints import command, run_until
-from tiny_models import small_encoder
+from tiny_models import small_encoder, small_model
 
 from workflow_scripts import registry
 from workflow_scripts.models import decoding
@@ -22,7 +22,7 @@ from workflow_scripts.models.prompt_files import FILE, load_generator, make_gene
 from workflow_scripts.models.recognition import longest_output
 from workflow_scripts.models.refining import write
 from workflow_scripts.models.sga import SGA
-from workflow_scripts.models.tokenisation import load_codec, load_tokenizer
+from workflow_scripts.models.tokenisation import load_codec, load_tokenizer, unlearnt
 from workflow_scripts.models.veco import load_stack
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.training import generating
@@ -130,7 +130,7 @@ def test_targets_without_room_are_counted_and_left_out(setup):
     rows = [(source, [0, 9, 8, 9, 8, 9, 8, 2]), (source, [0, *[9] * 4, 2]), (source, [0, blank, 9, 2]), (source, [0, blank, 2])]
     kept, counts = rows_with_room(rows, codec, SGA(), 32)
     assert as_lists(kept) == [(source, [9, 8, 9, 8, 9, 8]), (source, [9])]
-    assert counts == {"targets_too_long": 1, "targets_empty": 1, "blanks_removed": 1}
+    assert counts == {"targets_too_long": 1, "targets_cut": 0, "targets_empty": 1, "blanks_removed": 1}
     free, counts = rows_with_room(rows[:2], codec, SGA(alignment="mask_predict"), 5)
     assert as_lists(free) == [(source, [9] * 4)] and counts["targets_too_long"] == 1
     # what no CTC writes may have equal neighbours and the piece that is CTC's blank
@@ -138,11 +138,24 @@ def test_targets_without_room_are_counted_and_left_out(setup):
     assert as_lists(plain) == [(source, [9] * 4), (source, [blank, 9]), (source, [blank])] and not any(counts.values())
 
 
+@pytest.mark.parametrize("family", ["xlmr", "mbart", "mbart50", "bart"])
+def test_targets_that_were_cut_are_counted_and_left_out(setup, tmp_path, family):
+    codec = load_codec(setup[1] if family == "xlmr" else small_model(tmp_path, family))
+    ids = iter(range(100, 200))
+    pieces = [[next(ids) for _ in range(number)] for number in (6, 7)]  # a row of 8 has room for 6
+    sources, targets = codec.fitted(pieces, "en", 8), codec.fitted(pieces, "en", 8, labels=True)
+    rows = [(source, target) for source in sources for target in targets]  # a source that was cut is no reason to leave a row out
+    for alignment in ("ctc", "mask_predict"):
+        kept, counts = rows_with_room(rows, codec, SGA(alignment=alignment), 32)
+        assert [source for source, _ in kept] == sources and all(pieces[0][-1] in target for _, target in kept)
+        assert counts == {"targets_too_long": 0, "targets_cut": 2, "targets_empty": 0, "blanks_removed": 0}
+
+
 @pytest.mark.parametrize(
     ("sga", "target", "way_out"),
     [
         (SGA(), [9] * 8, r"has room in its alignment .*; raise sga\.upsampling"),
-        (SGA(alignment="mask_predict"), range(10, 50), r".*have 32 pieces: lower training\.max_length to 32, or lower sga\.upsampling"),
+        (SGA(alignment="mask_predict"), range(10, 50), r".*have 32 pieces: lower sga\.upsampling, or give shorter targets"),
         (SGA(alignment="mask_predict", upsampling=1), [9] * 8, r"has room in its alignment .*; raise sga\.upsampling"),
         (SGA(), [4], r"has a piece besides the blank, '▁' .*; set another sga\.blank"),
     ],
@@ -151,6 +164,23 @@ def test_targets_of_which_none_has_room_are_refused_with_the_way_out(setup, sga,
     rounds = SimpleNamespace(epoch=lambda number: [([0, 20, 2], [0, *target, 2])], too_long=[])
     with pytest.raises(InputError, match=f"no target of the training text {way_out}"):
         WithRoom(rounds, load_codec(setup[1]), sga, sga.longest_target(64))
+
+
+@pytest.mark.parametrize(
+    ("others", "way_out"),
+    [([], r"has room in training\.max_length as a whole .*; raise"), ([[9] * 8], r".*; raise training\.max_length and sga\.upsampling")],
+)
+def test_a_text_whose_targets_were_cut_is_refused_with_the_way_out(setup, others, way_out):
+    rows = [([0, 20, 2], [0, 9, unlearnt(2)]), *(([0, 20, 2], [0, *target, 2]) for target in others)]
+    with pytest.raises(InputError, match=f"no target of the training text {way_out}"):
+        WithRoom(SimpleNamespace(epoch=lambda number: rows, too_long=[]), load_codec(setup[1]), SGA(), 32)
+
+
+@pytest.mark.parametrize(("counts", "said"), [({"targets_cut": 3}, ", 3 cut at max_length"), ({"targets_cut": 0}, ""), ({}, "")])
+def test_a_report_says_how_many_targets_were_cut(counts, said):
+    left = {"targets_too_long": 2, "targets_empty": 0, "blanks_removed": 1, **counts}  # reports of older versions lack the count
+    report = {"sga": {"alignment": "ctc", "denoising": True, "prompt_length": 4}, "trained": 5, "left_out": left}
+    assert f"left out: 2 targets too long{said}, 1 blanks in targets" in registry.entry("generator", "sga").description(report)
 
 
 def as_lists(rows):
@@ -192,6 +222,8 @@ def test_a_text_is_no_longer_than_was_asked_for(setup, trained, capsys):
             found = [ranked[0].text for some in (lines[:5], lines[5:]) for ranked in translate(some, ("de", "en"), 1)]
             assert not capsys.readouterr().out
             first, second = (ranked[0].text for ranked in translate(["\t", lines[0]], ("de", "en"), 1))
+            translate(lines, ("de", "en"), 1)
+            assert translate.about["unfinished"] == [at for at, each in enumerate(whole, 1) if len(each.ids) > min(length, most)]
         assert first == "" and second == found[0]  # what has no text gets none
         assert found == codec.decode([each.ids[: min(length, most)] for each in whole])
         # the message about all lines is printed after them, so that it is not timed

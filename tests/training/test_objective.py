@@ -13,6 +13,7 @@ from workflow_scripts import plugins, registry
 from workflow_scripts.errors import InputError
 from workflow_scripts.models.tokenisation import load_codec, unlearnt
 from workflow_scripts.run.config import load
+from workflow_scripts.storage import checksum
 from workflow_scripts.text import files
 from workflow_scripts.training.method import Method, of_plugin
 from workflow_scripts.training.objective import Text, rows_objective
@@ -80,13 +81,17 @@ def test_a_file_that_the_settings_name_decides_what_is_learnt(tmp_path, register
     assert found[0] != found[1] == found[2] and json.loads(found[0]).keys() == {"objective", "settings", "files"}
 
 
-def test_what_another_version_of_a_plugin_has_trained_is_not_gone_on_from(monkeypatch):
+def test_what_another_version_or_other_settings_of_a_plugin_have_trained_is_not_gone_on_from(monkeypatch, tmp_path):
     """Neither where its objective has a network or a loss of its own, of which no file tells."""
     entry, method = registry.entry("objective", "veco"), Method(about={"objective": "veco"})
-    assert of_plugin(entry, method) == method
+    assert of_plugin(entry, method, {}) == method
     monkeypatch.setattr(plugins, "_PLUGINS", {"x.py": plugins.Plugin("x.py", (), (), (), "1")})
-    about = of_plugin(replace(entry, plugin="x.py"), method).about
-    assert about == {"objective": "veco", "objective_plugin": "1"}
+    theirs = {"objective": "veco", "objective_plugin": "1"}
+    assert of_plugin(replace(entry, plugin="x.py"), method, {}).about == theirs
+    (tmp_path / "words").write_text("a", "utf-8")
+    own = {"rate": 0.5, "words": str(tmp_path / "words")}
+    about = of_plugin(replace(entry, plugin="x.py"), method, own).about
+    assert about == {**theirs, "objective_settings": own, "objective_files": [checksum(tmp_path / "words")]}
 
 
 def plain(rows):

@@ -1,6 +1,7 @@
 """A backbone that is kept ready-made, and the one that is shipped."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,6 +13,7 @@ from snakemake.utils import update_config
 from test_workflow import snakemake
 from tiny_models import manual_pairs
 
+from workflow_scripts import plugins
 from workflow_scripts.run import backbone_inputs, config
 from workflow_scripts.run.jobs import Job
 from workflow_scripts.stage import InputError, read_json, write_json
@@ -144,6 +146,23 @@ def test_a_model_from_elsewhere_is_no_backbone_to_keep(made, tmp_path):
     write_json(tmp_path / "hub/backbone.json", report)
     with pytest.raises(InputError, match="was not pretrained here"):
         ready.main(tmp_path / "hub", tmp_path / "copy")
+
+
+def test_plugins_and_the_files_that_their_settings_name_are_what_a_backbone_is_made_from(monkeypatch, tmp_path):
+    def origin(words: str = "a") -> dict:
+        (tmp_path / "words").write_text(words, "utf-8")
+        block = Pretraining(objective_settings={"words": str(tmp_path / "words")})
+        return ready.made_from(block, *MBART, Texts(("de",)), 1)
+
+    assert not {"plugin", "objective_files", "family_plugin"} & origin().keys()
+    known = ready.registry.entry
+    monkeypatch.setattr(ready.registry, "entry", lambda *named: replace(known(*named), plugin="x.py"))
+    found = []
+    for sha256, words in (("1", "a"), ("2", "a"), ("2", "b")):
+        monkeypatch.setattr(plugins, "_PLUGINS", {"x.py": plugins.Plugin("x.py", (), (), (), sha256)})
+        found.append(origin(words))
+    assert [(each["plugin"], each["family_plugin"]) for each in found] == [("1", "1"), ("2", "2"), ("2", "2")]
+    assert found[0]["objective_files"] == found[1]["objective_files"] != found[2]["objective_files"]
 
 
 MBART = ("mbart", "denoising")

@@ -453,12 +453,18 @@ def test_preflight_tells_what_a_profile_asks_for_that_cannot_be(tmp_path, comman
         commands(name, "", 1)
     profile = (ROOT / "slurm/config.yaml").read_text(encoding="utf-8")
     profile = profile.replace("  finetune: *training", "  finetun: *training").replace("runtime: 1440", 'runtime: "24:00:00"', 1)
+    profile = profile.replace("embeddings: {runtime: 1440}", 'embeddings: {runtime: "30:00:00"}')
+    profile = profile.replace("  scores: &few_minutes\n", "  codeswitch: {mem_mb: 900 * len(wildcards.noise)}\n  scores: &few_minutes\n")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine/config.yaml").write_text(profile, encoding="utf-8")
     arguments = ["preflight", "--configfile", str(ROOT / "config.yaml"), write_config(tmp_path, TINY), "--profile", str(tmp_path / "mine")]
     said = snakemake(tmp_path, *arguments, "--slurm-init-seconds-before-status-checks", "1", check=False)
     assert "WRONG  profile: finetun: set-resources names a rule that is not there, did you mean 'finetune'?" in said
-    assert re.search(r"WRONG  profile: backbone: .*24:00:00.* could not be parsed as minutes; a runtime is a number of minutes, or", said)
+    for rule, runtime in (("backbone", "24:00:00"), ("embeddings", "30:00:00")):
+        assert re.search(
+            rf"WRONG  profile: {rule}: .*{runtime}.* could not be parsed as minutes; a runtime is a number of minutes, or", said
+        )
+    assert "note   profile: codeswitch: what a job asks for depends on its wildcards, so it is not checked" in said
 
 
 def test_a_run_that_stops_says_why_and_how_to_go_on(done):

@@ -96,7 +96,8 @@ def with_generator(model: Path, codec: Codec, settings: Decoding, prompts: Path 
     def translate(rows: list[list[int]], languages: tuple[str, str], n_best: int) -> list[list[Hypothesis]]:
         written = write(generator, rows, codec.tokenizer.pad_token_id, settings.batch_tokens, longest=longest, **often)
         denoised.update(each.iterations for each in written)
-        return [[Hypothesis(math.nan, text)] for text in codec.decode([each.ids for each in written])]
+        texts = codec.decode([each.ids for each in written])
+        return [[Hypothesis(math.nan, text, each.ended)] for text, each in zip(texts, written, strict=True)]
 
     yield Translate(codec, generator.longest_source, translate)
     print({"lines by how often they were denoised": dict(sorted(denoised.items()))})

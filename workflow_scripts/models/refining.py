@@ -201,6 +201,8 @@ class Written(NamedTuple):
     """The pieces of the text."""
     iterations: int
     """How often it was denoised."""
+    ended: bool = True
+    """Whether it is whole: not if it was cut, nor if a greater length was guessed than it may have."""
 
 
 @torch.no_grad()
@@ -233,15 +235,17 @@ def write(
         if model.settings.alignment == "ctc":
             parts = [(batch, by_ctc(model, layer, ids, guide, max_iterations))]
         else:
-            lengths = guessed_lengths(model, guide, longest)
-            alike = map(list, by_length((model.settings.upsampling * lengths).tolist(), tokens))
-            parts = [
-                ([batch[i] for i in part], by_mask_predict(model, layer, guide.rows(part), lengths[part], guesses, max_iterations))
-                for part in alike
-            ]
+            guessed = guessed_lengths(model, guide)
+            most = min(longest or model.longest_target, model.longest_target)
+            lengths, whole = guessed.clamp_max(most), (guessed <= most).tolist()
+            parts = []
+            for part in map(list, by_length((model.settings.upsampling * lengths).tolist(), tokens)):
+                texts = by_mask_predict(model, layer, guide.rows(part), lengths[part], guesses, max_iterations)
+                parts.append(([batch[i] for i in part], [text._replace(ended=whole[i]) for i, text in zip(part, texts, strict=True)]))
         for numbers, texts in parts:
             for number, text in zip(numbers, texts, strict=True):
-                written[number] = text._replace(ids=text.ids[:longest]) if longest else text
+                too_long = 0 < longest < len(text.ids)
+                written[number] = text._replace(ids=text.ids[:longest], ended=False) if too_long else text
     return written
 
 
@@ -286,11 +290,10 @@ def denoised(
     return best, counts
 
 
-def guessed_lengths(model: PromptedEncoder, guide: Guide, longest: int = 0) -> torch.Tensor:
-    """The length of each row's text (rows), at most `longest`; a class of lengths stands for its middle."""
+def guessed_lengths(model: PromptedEncoder, guide: Guide) -> torch.Tensor:
+    """The length of each row's text (rows), which may be more than there is room for; a class of lengths stands for its middle."""
     width = model.length_width
-    lengths = length_scores(model, guide).argmax(dim=1) * width + (width + 1) // 2
-    return lengths.clamp_max(min(longest or model.longest_target, model.longest_target))
+    return length_scores(model, guide).argmax(dim=1) * width + (width + 1) // 2
 
 
 def mask_predict(model: PromptedEncoder, layer: Layer, guide: Guide, lengths: torch.Tensor, iterations: int) -> torch.Tensor:

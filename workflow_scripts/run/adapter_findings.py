@@ -4,7 +4,7 @@ A network is built without numbers, from the sizes in a model's ``config.json`` 
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from workflow_scripts import registry
 from workflow_scripts.models.family import DEFAULT_FAMILY
@@ -14,6 +14,9 @@ from workflow_scripts.run.model_findings import folder_of
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.experiment import Trained
 from workflow_scripts.tasks.plan import BackbonePlan
+
+if TYPE_CHECKING:
+    from workflow_scripts.training.adapter import Adapted
 
 
 def adapters(phases: Iterable[Trained]) -> Iterator[Finding]:
@@ -39,12 +42,33 @@ def trained_weights(phase: Trained) -> int | None:
 
     Raises `InputError` as `training.adapter.adapt` does.
     """
+    adapted = _adapted(phase)
+    return adapted.trained if adapted else None
+
+
+def rounded_weights(phase: Trained) -> int | None:
+    """How many weights of a phase are rounded to four bits: those of the matrices that LoRA changes, where its `base` is 4bit.
+
+    None where nothing is rounded, and where the model is not there to be looked at. Raises `InputError` as `training.adapter.adapt` does.
+    """
+    chosen = phase.adapter or {}
+    adapted = _adapted(phase) if (chosen.get("kind"), chosen.get("base")) == ("lora", "4bit") else None
+    if adapted is None:
+        return None
+    from peft.tuners.tuners_utils import BaseTunerLayer  # peft takes seconds to import
+
+    changed: list[Any] = [module for module in adapted.network.modules() if isinstance(module, BaseTunerLayer)]
+    return sum(module.get_base_layer().weight.numel() for module in changed)
+
+
+def _adapted(phase: Trained) -> "Adapted | None":
+    """The network of a phase without numbers, with its adapter; None without an adapter, and where the model is not there."""
     from workflow_scripts.training.adapter import adapt
 
     network = network_of(phase.backbone) if phase.adapter else None
     if network is not None and phase.head:
         network = _with_head(network.config, phase)
-    return adapt(network, phase.adapter or {}, 1, phase.head).trained if network is not None else None
+    return adapt(network, phase.adapter or {}, 1, phase.head) if network is not None else None
 
 
 def _with_head(config: Any, phase: Trained) -> Any:

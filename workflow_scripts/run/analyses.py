@@ -124,6 +124,16 @@ def texts(job: Job) -> list[str]:
     return list(chosen_text(job.config, job.analysis).values())
 
 
+def given_texts(job: Job, stage: str | None = None) -> list[str]:
+    """The texts of an analysis that names files, in the order of the languages: a parameter that no command reads.
+
+    Snakemake sorts the inputs that it records, and would not notice that two files change places. It compares parameters as a set: where no
+    two files are named, this repeats `stage_flags`, so that what was made before stays.
+    """
+    found = texts(job)
+    return found if job.analysis.text and len(found) > 1 else stage_flags(job, stage)
+
+
 def plugin(job: Job) -> dict[str, list[str]]:
     """The files of the plugin that an analysis comes from."""
     return plugin_inputs(registry.entry("analysis", job.w.measure))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -100,12 +101,24 @@ def backbone_text(job: Job) -> list[str]:
             return [str(path) for path in files_of(_where_it_leads(Path(named.model)))]
         except InputError:
             return []  # preflight says why
-    # what a run has made is a folder as a whole, of which Snakemake takes no single file
-    if named.kind == "hub" and named.model and (folder := Path(named.model)).is_dir() and folder.parts[:1] != ("results",):
-        return sorted(str(path) for path in _where_it_leads(folder).iterdir() if path.is_file() and not path.name.startswith("."))
+    if named.kind == "hub" and named.model:
+        folder = Path(named.model)
+        # what a rule makes is a folder as a whole, of which Snakemake takes no single file
+        if (made := os.path.relpath(folder)) in _folders_made(job):
+            return [made]
+        if folder.is_dir():
+            return sorted(str(path) for path in _where_it_leads(folder).iterdir() if path.is_file() and not path.name.startswith("."))
     block = named.pretraining
     ready = [f"{resource(block.ready)}/ready.json"] if block and block.ready else []
     return [*(resource(path) for path in block.text.values() if path != "task"), *ready] if block else []
+
+
+def _folders_made(job: Job) -> set[str]:
+    """The folders of all models that rules make: of backbones, and of arms."""
+    backbones = {paths.backbone_model(name) for name in job.config.backbones}
+    plans = job.plans.experiments.values()
+    trained = ((plan, arm, phase, seed) for plan in plans for arm, phase in plan.phases for seed in plan.seeds)
+    return backbones | {paths.trained_model(plan.name, arm, seed, phase.name) for plan, arm, phase, seed in trained}
 
 
 def _where_it_leads(path: Path) -> Path:

@@ -44,12 +44,13 @@ MBART_LARGE = Shape(250_027, 1024, 4096, 12, 12, 1024)
 """facebook/mbart-large-cc25; the 50's vocabulary has 27 pieces more."""
 
 
-def training_memory(shape: Shape, phase: Trained, gpus: int, trained: int | None = None) -> float:
+def training_memory(shape: Shape, phase: Trained, gpus: int, trained: int | None = None, rounded: int = 0) -> float:
     """Bytes that each device needs for an update; `gpus` is 0 on a CPU.
 
     Weights, gradients and Adam's moments are 16 bytes a parameter, copies in bfloat16 and their gradients four more. With an adapter only
-    what is `trained`, so many weights, has gradients and moments. What a token leaves behind in each layer for the way back was counted on
-    small mBARTs with as many tokens on either side, in float32; bfloat16 needs three fifths, measured on an H200. `_of_decoder` has another
+    what is `trained`, so many weights, has gradients and moments. On a GPU, weights that are `rounded` to four bits take half a byte and a
+    tenth for their scales. What a token leaves behind in each layer for the way back was counted on small mBARTs with as many tokens on
+    either side, in float32; bfloat16 needs three fifths, measured on an H200. `_of_decoder` has another
     count, and beside it the scores that the loss holds at once, which in a vocabulary of a decoder's size are a gigabyte.
     Unless the loss comes in chunks, there are three numbers more for each piece of the vocabulary. `auto` counts as all of an update at
     once. Where the weights are spread over the GPUs, each has its part, and for a while the whole of two layers and of what no layer has. A
@@ -73,7 +74,8 @@ def training_memory(shape: Shape, phase: Trained, gpus: int, trained: int | None
         layers = number * 4 * shape.d_model + each if phase.computes_again else number * each
         at_once = 8 * min(1 << 27, tokens * shape.vocab_size)
     # the first term is for torch and its libraries, or what CUDA and its allocator keep
-    weights: float = weight * shape.parameters + learnt * (shape.parameters if trained is None else trained)
+    plain = shape.parameters - (rounded if gpus else 0)
+    weights: float = weight * plain + 0.6 * (shape.parameters - plain) + learnt * (shape.parameters if trained is None else trained)
     if phase.sharded and devices > 1:
         alone = shape.d_model * shape.vocab_size * (1 if shape.tie_word_embeddings else 2)
         together = alone + 2 * (shape.parameters - alone) / max(1, number)

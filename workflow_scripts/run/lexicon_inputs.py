@@ -54,6 +54,22 @@ def fold_languages(job: Job) -> list[str]:
     return [] if pieces_of(job) else ["--languages", job.w.a, job.w.b]
 
 
+def given_vectors(job: Job) -> list[str]:
+    """Both files of given vectors, in the order of the languages: a parameter that no command reads.
+
+    Snakemake sorts the inputs that it records, and would not notice that two files change places. It compares parameters as a set: unless
+    both are given, this repeats `fold_languages`, so that what was made before stays.
+    """
+    found = [resource(job.lexicon.vectors[code]) for code in (job.w.a, job.w.b) if code in job.lexicon.vectors]
+    return found if len(found) == 2 else fold_languages(job)
+
+
+def given_lists(job: Job) -> list[str] | str:
+    """The dictionary that is the lexicon, and the gold lexicon, where both are given; else `lexicon_settings`. See `given_vectors`."""
+    found = lexicon_sources(job)
+    return [found["dictionary"], found["gold"]] if {"dictionary", "gold"} <= found.keys() else lexicon_settings(job)
+
+
 def lexicon_settings(job: Job) -> str:
     """The settings of the retrieval; a document and its summary are no translations, which an aligner could judge by."""
     block = job.lexicon.lexicon

@@ -54,11 +54,11 @@ def check_job(rule: str, job: dict[str, Any], partitions: dict[str, list[Nodes]]
         )
     where = ",".join(named) or "any partition"
     nodes = [node for name in named or partitions for node in partitions[name]]
-    gpus, model = gpus_of(job)
+    (gpus, model), (cpus, by_cpus), (megabytes, by_megabytes) = gpus_of(job), cpus_of(job), megabytes_of(job)
     needs: list[tuple[str, int, Callable[[Nodes], float]]] = [
         ("runtime", int(job.get("runtime") or 0), lambda node: node.minutes),
-        ("threads", int(job.get("threads", 1)), lambda node: node.cpus),
-        ("mem_mb", int(job.get("mem_mb", 0)), lambda node: node.megabytes),
+        (by_cpus, cpus, lambda node: node.cpus),
+        (by_megabytes, megabytes, lambda node: node.megabytes),
         (f"GPUs {model}".rstrip(), gpus, lambda node: sum(n for name, n in node.gpus.items() if model.lower() in ("", name.lower()))),
     ]
     for what, value, has in needs:
@@ -85,6 +85,32 @@ def gpus_of(job: dict[str, Any]) -> tuple[int, str]:
 
 _GPUS_OPTION = re.compile(r"(?:--gpus-per-(?:node|task|socket)[=\s]\s*|-G\s*)(?:([^\s:=]+):)?(\d+)\b")
 """The options that ask Slurm for GPUs and that its plugin for Snakemake leaves to `slurm_extra`."""
+
+
+def cpus_of(job: dict[str, Any]) -> tuple[int, str]:
+    """How many CPUs a job asks for, and by which key, as Snakemake's plugin reads it.
+
+    A negative number leaves it to Slurm, which gives one.
+    """
+    if of_task := _whole(job, "cpus_per_task"):
+        return max(1, of_task), "cpus_per_task"
+    # which the plugin leaves out of a job whose GPUs are asked for in `slurm_extra`
+    if (of_gpu := _whole(job, "cpus_per_gpu")) and gpus_of({**job, "slurm_extra": ""})[0]:
+        return max(1, of_gpu * gpus_of(job)[0]), "cpus_per_gpu × GPUs"
+    return int(job.get("threads", 1)), "threads"
+
+
+def megabytes_of(job: dict[str, Any]) -> tuple[int, str]:
+    """How many megabytes of its node a job asks for, and by which key; 0 where it names none."""
+    if of_cpu := _whole(job, "mem_mb_per_cpu"):
+        return of_cpu * cpus_of(job)[0], "mem_mb_per_cpu × CPUs"
+    return int(job.get("mem_mb") or 0), "mem_mb"
+
+
+def _whole(job: dict[str, Any], key: str) -> int:
+    """The whole number under a key; 0 for what the plugin refuses there, of which `submission` tells."""
+    value = job.get(key)
+    return value if isinstance(value, int) else 0
 
 
 def gpus_in(gres: str) -> dict[str, int]:

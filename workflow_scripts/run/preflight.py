@@ -6,7 +6,8 @@ what the profile asks of Slurm (`findings`, `text_findings`, `labelled_findings`
 Everything that is wrong is listed at once, each with the way out.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -26,6 +27,7 @@ from workflow_scripts.run import (
 from workflow_scripts.run.config import load
 from workflow_scripts.run.config_files import check_files
 from workflow_scripts.run.findings import Finding, Requested
+from workflow_scripts.run.partitions import gpu_here
 from workflow_scripts.run.uses import missing_files
 from workflow_scripts.stage import InputError, run
 from workflow_scripts.tasks.plan import Plans
@@ -52,16 +54,17 @@ def main(*configfiles: Path) -> None:
     merged: dict[str, Any] = {}
     for file in files:
         update_config(merged, load_configfile(str(file)))
-    tell(look_at(Plans(load(merged, files)), {}, {}))
+    tell(look_at(Plans(load(merged, files)), {}, {}, at_once=1 if gpu_here() else os.cpu_count() or 1))
 
 
-def look_at(plans: Plans, jobs: Requested, wrong: dict[str, str], at_once: int = 1) -> Iterator[Finding]:
+def look_at(plans: Plans, jobs: Requested, wrong: dict[str, str], unread: Collection[str] = (), at_once: int = 1) -> Iterator[Finding]:
     """Everything that was found, right or wrong.
 
-    `wrong` has the rules of which the profile asks what cannot be, and why. So many jobs use this machine's GPU `at_once`.
+    `wrong` has the rules of which the profile asks what cannot be, and why. What jobs of the rules `unread` ask for is not known yet. So
+    many trainings may run `at_once`.
     """
     said = []
-    for finding in _looks(plans, jobs, wrong, at_once):
+    for finding in _looks(plans, jobs, wrong, unread, at_once):
         said.append(finding.said)
         yield finding
     for where, path in missing_files(plans):
@@ -69,7 +72,7 @@ def look_at(plans: Plans, jobs: Requested, wrong: dict[str, str], at_once: int =
             yield Finding("WRONG", where, missing_file(path))
 
 
-def _looks(plans: Plans, jobs: Requested, wrong: dict[str, str], at_once: int) -> Iterator[Finding]:
+def _looks(plans: Plans, jobs: Requested, wrong: dict[str, str], unread: Collection[str], at_once: int) -> Iterator[Finding]:
     yield from findings.brought()
     yield from findings.not_trained(plans)
     yield from findings.experiments(plans.config)
@@ -99,12 +102,16 @@ def _looks(plans: Plans, jobs: Requested, wrong: dict[str, str], at_once: int) -
     yield from model_findings.comet(plans)
     yield from model_findings.tokenisers(plans)
     yield from (Finding("WRONG", f"profile: {rule}", why) for rule, why in sorted(wrong.items()))
+    yield from (Finding("note", f"profile: {rule}", _UNREAD) for rule in sorted(unread))
     yield from model_findings.gpu_build(jobs)
     yield from model_findings.gpu_decoding(plans, jobs)
-    yield from resources.memory(plans, jobs, at_once)
+    yield from resources.memory(plans, jobs, 1 if jobs else at_once)  # jobs of a cluster do not share the GPU here
     yield from resources.precision(plans, jobs)
-    yield from resources.disk(plans)
+    yield from resources.disk(plans, at_once)
     yield from resources.slurm(jobs)
+
+
+_UNREAD = "what a job asks for depends on its wildcards, so it is not checked; see that a node of its partition has as much"
 
 
 def of_each(look: Callable[[T], Iterator[Finding]], things: Iterable[T]) -> Iterator[Finding]:

@@ -3,12 +3,12 @@
 import math
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from workflow_scripts.device import multiplies_in_bfloat16
-from workflow_scripts.run.adapter_findings import trained_weights
+from workflow_scripts.run.adapter_findings import rounded_weights, trained_weights
 from workflow_scripts.run.arms import trained_arms
 from workflow_scripts.run.estimates import (
     gpu_gigabytes,
@@ -21,7 +21,16 @@ from workflow_scripts.run.estimates import (
 )
 from workflow_scripts.run.findings import Finding, Requested, gigabytes, on_slurm, translated, used_corpora, used_lexicons
 from workflow_scripts.run.model_findings import shape_of
-from workflow_scripts.run.partitions import Nodes, check_job, gpu_here, gpus_of, machine_memory, read_accounts, read_partitions
+from workflow_scripts.run.partitions import (
+    Nodes,
+    check_job,
+    gpu_here,
+    gpus_of,
+    machine_memory,
+    megabytes_of,
+    read_accounts,
+    read_partitions,
+)
 from workflow_scripts.run.submission import refusal
 from workflow_scripts.stage import InputError, resource
 from workflow_scripts.storage import lost_link
@@ -86,9 +95,9 @@ def memory(plans: Plans, jobs: Requested, at_once: int = 1) -> Iterator[Finding]
         if here and at_once > 1:
             yield _shared(rule, max(here), at_once)
     for rule, needs in by_rule.items():
-        of_node, given_mb = max(need.of_node for need in needs), jobs.get(rule, {}).get("mem_mb")
+        of_node, (given_mb, key) = max(need.of_node for need in needs), megabytes_of(jobs.get(rule, {}))
         if given_mb and of_node > given_mb * 1e6:
-            said = f"about {gigabytes(of_node)} beside its GPUs, but the profile's mem_mb is {gigabytes(given_mb * 1e6)}; ask for more"
+            said = f"about {gigabytes(of_node)} beside its GPUs, but the profile's {key} is {gigabytes(given_mb * 1e6)}; ask for more"
             yield Finding("WRONG", f"node memory of {rule}", said)
 
 
@@ -101,13 +110,14 @@ def _needs(plans: Plans, jobs: Requested) -> dict[str, list[Need]]:
     for phase in phases(plans):
         if shape := shape_of(phase.backbone):
             job = jobs.get(phase.rule, {})
-            given, trained = given_memory({**job, **_only_model(job, partitions)}, phase.device), _trained(phase)
+            given = given_memory({**job, **_only_model(job, partitions)}, phase.device)
+            trained, rounded = _known(trained_weights, phase), _known(rounded_weights, phase) or 0
             if given.without_bfloat16 and phase.precision == "auto":
                 phase = phase._replace(precision="float32")
             # all rules that train share an update among their GPUs
-            at_once = least = training_memory(shape, phase, given.gpus, trained)
+            at_once = least = training_memory(shape, phase, given.gpus, trained, rounded)
             if given.gpus and phase.micro_batch_tokens == "auto":
-                least = training_memory(shape, phase._replace(micro_batch_tokens=_FEW_ROWS), given.gpus, trained)
+                least = training_memory(shape, phase._replace(micro_batch_tokens=_FEW_ROWS), given.gpus, trained, rounded)
             of_node = 0.0
             if given.gpus:
                 on_a_node = -(-given.gpus // int(job.get("nodes", 1)))
@@ -132,10 +142,10 @@ def _shared(rule: str, need: float, at_once: int) -> Finding:
     return Finding("WRONG", f"shared GPU, {rule}", f"{said}; {way_out}, or lower training.batch_tokens")
 
 
-def _trained(phase: Trained) -> int | None:
-    """How many weights of a phase are trained, where that is known and not all; what does not fit is said elsewhere."""
+def _known(count: Callable[[Trained], int | None], phase: Trained) -> int | None:
+    """How many weights `count` finds in a phase; None where that is not known. What does not fit is said elsewhere."""
     try:
-        return trained_weights(phase)
+        return count(phase)
     except InputError:
         return None
 
@@ -158,14 +168,14 @@ def _fits(need: Need) -> Finding:
     return Finding("ok", about, f"{needed}; {given.where} {gigabytes(given.size)}")
 
 
-def _only_model(job: dict[str, Any], partitions: dict[str, list[Nodes]] | None) -> dict[str, str]:
-    """The model of the GPUs that a job gets without having named one, where its partition has one model alone."""
+def _only_model(job: dict[str, Any], partitions: dict[str, list[Nodes]] | None) -> dict[str, int | str]:
+    """Number and model of the GPUs that a job gets without having named a model, where its partition has one model alone."""
     number, model = gpus_of(job)
     if not number or model or "slurm_partition" not in job:
         return {}
     named = str(job["slurm_partition"]).split(",")
     models = {model for name in named for nodes in (partitions or {}).get(name, []) for model in nodes.gpus}
-    return {"gpu_model": models.pop()} if len(models) == 1 else {}
+    return {"gpu": number, "gpu_model": models.pop()} if len(models) == 1 else {}
 
 
 def given_memory(job: dict[str, Any], device: str) -> Memory:
@@ -177,8 +187,9 @@ def given_memory(job: dict[str, Any], device: str) -> Memory:
         return Memory(f"see that a GPU {model or 'of the partition'} has as much, or name a gpu_model in the profile", None, gpus)
     if device != "cpu" and "slurm_partition" not in job and (here := gpu_here()):
         return Memory(_HERE, here, 1)
-    if "mem_mb" in job:
-        return Memory("the profile's mem_mb is", job["mem_mb"] * 1e6, 0)
+    megabytes, key = megabytes_of(job)
+    if megabytes:
+        return Memory(f"the profile's {key} is", megabytes * 1e6, 0)
     return Memory("this machine has", machine_memory(), 0)
 
 
@@ -203,8 +214,8 @@ def precision(plans: Plans, jobs: Requested) -> Iterator[Finding]:
         yield Finding("note", ", ".join(slow), said)
 
 
-def disk(plans: Plans) -> Iterator[Finding]:
-    """Compare the disk space that a run needs with what is free under ``results/``."""
+def disk(plans: Plans, at_once: int = 1) -> Iterator[Finding]:
+    """Compare the disk space that a run needs, of which so many trainings run `at_once`, with what is free under ``results/``."""
     folder = Path("results")
     if said := lost_link(folder):
         yield Finding("WRONG", "disk", said)
@@ -213,7 +224,7 @@ def disk(plans: Plans) -> Iterator[Finding]:
         yield Finding("WRONG", "disk", "results cannot be written to; run elsewhere (snakemake --directory FOLDER), or mount it writable")
         return
     there = sum(path.stat().st_size for part in own_folders(plans) for path in part.rglob("*") if path.is_file())
-    need, free = needed_disk(plans), shutil.disk_usage(folder if folder.is_dir() else ".").free
+    need, free = needed_disk(plans, at_once), shutil.disk_usage(folder if folder.is_dir() else ".").free
     said = f"about {gigabytes(need)} for a whole run, of which {gigabytes(min(there, need))} are there; {gigabytes(free)} free"
     if need - min(there, need) > free:
         yield Finding(
@@ -240,13 +251,22 @@ def own_folders(plans: Plans) -> Iterator[Path]:
                 yield from (each for pattern in (arm, f"{arm}.grid*") for each in results.glob(f"runs/{plan.name}/{pattern}/seed{seed}"))
 
 
-def needed_disk(plans: Plans) -> float:
+def trainings_at_once(plans: Plans, jobs: Requested, places: int, gpus: int | None) -> int:
+    """How many trainings may run at once where there are so many `places`: jobs of a cluster, or cores of this machine.
+
+    `gpus` is how many GPUs all jobs may use together; None if that is not limited. A training that has no entry in `jobs` asks for one.
+    """
+    each = [int(jobs.get(phase.rule, {"gpu": 1}).get("gpu") or 0) for phase in phases(plans)]
+    return places if gpus is None or not all(each) else max(1, min(places, gpus // min(each, default=1)))
+
+
+def needed_disk(plans: Plans, at_once: int) -> float:
     """Bytes that a whole run writes, roughly: models and checkpoints, vectors, text and its noised copies.
 
-    As many phases as this machine has cores are taken to be trained at once, of which the checkpoints have Adam's moments.
+    So many phases are trained `at_once`, of which the checkpoints have Adam's moments.
     """
     config, shapes = plans.config, {backbone: shape_of(backbone) for backbone in plans.backbones_used}
-    known = [(phase, shape, _trained(phase)) for phase in phases(plans) if (shape := shapes[phase.backbone])]
+    known = [(phase, shape, _known(trained_weights, phase)) for phase in phases(plans) if (shape := shapes[phase.backbone])]
     trained = sum(phase.times * training_disk(shape, phase, weights) for phase, shape, weights in known)
     moments = [each for phase, shape, weights in known for each in math.ceil(phase.times) * [moments_disk(shape, phase, weights)]]
     hub = [shape for backbone, shape in shapes.items() if backbone.settings.published]
@@ -256,7 +276,7 @@ def needed_disk(plans: Plans) -> float:
     copies = 1 + len(noises) * len(config.run.seeds)
     return (
         trained
-        + sum(sorted(moments)[-(os.cpu_count() or 1) :])
+        + sum(sorted(moments, reverse=True)[:at_once])
         + sum(4 * shape.parameters for shape in hub if shape)
         + vectors
         + copies * sum(text[plan.corpus] for plan in translated(plans))
@@ -326,7 +346,7 @@ def later(jobs: Requested, partitions: dict[str, list[Nodes]]) -> Iterator[Findi
         if job.get("group"):
             together.setdefault(job["group"], []).append(rule)
         try:
-            check_job(rule, {**job, "mem_mb": job.get("last_mem_mb", 0)}, partitions)
+            check_job(rule, {**job, **{name: job.get(f"last_{name}", 0) for name in ("mem_mb", "mem_mb_per_cpu")}}, partitions)
         except InputError as error:
             refused.setdefault(str(error).partition(";")[0], []).append(rule)
     for why, rules in refused.items():

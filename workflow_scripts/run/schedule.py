@@ -87,6 +87,8 @@ class Run:
     """Snakemake's number of each job that has begun."""
     cores: int = 1
     """How many cores, or places on the cluster, there are."""
+    on_cluster: bool = False
+    """Whether these are places on a cluster, of which a job takes one, however many cores it asks for."""
     gpus: int | None = None
     """How many GPUs all jobs share; None where Snakemake counts none."""
     pace: float = 0.0
@@ -179,7 +181,8 @@ def take(run: Run, event: dict[str, Any]) -> PlannedJob | None:
     if kind == "job_error" and (key := run.numbers.pop(event["jobid"], None)):
         run.jobs[key].begun = 0.0
     if kind == "resources_info":
-        run.cores = event.get("cores") or event.get("nodes") or run.cores
+        if there := event.get("cores") or event.get("nodes"):
+            run.cores, run.on_cluster = there, not event.get("cores")
         if gpus := re.search(r"Provided resources:.*\bgpu=\D*(\d+)", event.get("msg") or ""):
             run.gpus = int(gpus[1])
     return None
@@ -287,18 +290,21 @@ def time_left(run: Run, now: float, until: Callable[[PlannedJob], bool] = lambda
     takes = seconds_of_rules(run, rate)
     open_jobs = {key: job for key, job in run.jobs.items() if not job.ended}
     seconds = {key: still_takes(job, takes, rate, now) for key, job in open_jobs.items()}
-    ends = laid_out(open_jobs, seconds, run.cores, math.inf if run.gpus is None else run.gpus)
+    needs = {key: (1 if run.on_cluster else min(job.cores, run.cores), job.gpus) for key, job in open_jobs.items()}
+    ends = laid_out(open_jobs, seconds, needs, run.cores, math.inf if run.gpus is None else run.gpus)
     return max((end for key, end in ends.items() if until(open_jobs[key])), default=0.0)
 
 
-def laid_out(jobs: dict[Key, PlannedJob], seconds: dict[Key, float], cores: int, gpus: float) -> dict[Key, float]:
+def laid_out(
+    jobs: dict[Key, PlannedJob], seconds: dict[Key, float], needs: dict[Key, tuple[int, int]], cores: int, gpus: float
+) -> dict[Key, float]:
     """When each of these jobs ends, in seconds from now. Jobs that wait for something that nobody makes are not in it.
 
-    Jobs under way have what they need. Of the others that can begin, the most urgent one that fits begins.
+    `needs` has cores, or places on the cluster, and GPUs of each. Jobs under way have what they need. Of the others that can begin, the
+    most urgent one that fits begins.
     """
     waits, waited_for = what_waits(jobs)
     places = {key: place for place, key in enumerate(jobs)}
-    needs = {key: (min(job.cores, cores), job.gpus) for key, job in jobs.items()}
     under_way = [(seconds[key], places[key], key) for key, job in jobs.items() if job.begun]
     heapq.heapify(under_way)
     free = cores - sum(needs[key][0] for *_, key in under_way)

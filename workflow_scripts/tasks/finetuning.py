@@ -12,9 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from workflow_scripts import plugins
 from workflow_scripts.device import pick_device, pick_precision
 from workflow_scripts.models.batches import Row
 from workflow_scripts.models.reading import check_read
+from workflow_scripts.models.recognition import family_of
 from workflow_scripts.noise.codeswitch import CodeSwitch
 from workflow_scripts.number_types import Positive
 from workflow_scripts.stage import processes
@@ -83,6 +85,7 @@ def describe(settings: Any, block: str, text: dict[str, Path], start: Path, seed
     description = describe_phase(asdict(settings), text, start, seed, from_scratch)
     chosen: HeadSettings = getattr(settings, block)
     description[block] = {name: value for name, value in named(chosen).items() if name not in _ROUNDING_ONLY}
+    description |= plugins.trained_by("family", family_of(start), None)
     return description | (adapter_plugin(chosen.adapter) if chosen.adapter else {})
 
 

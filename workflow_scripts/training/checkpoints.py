@@ -40,8 +40,13 @@ if TYPE_CHECKING:
 def describe_phase(
     settings: dict[str, Any], text: dict[str, Path], start: Path | str, seed: int, from_scratch: bool, ignored: tuple[str, ...] = ()
 ) -> dict[str, Any]:
-    """Everything that decides the result: settings, contents of the text and of the first model, and the seed. No paths."""
-    names = ("*.safetensors", "pytorch_model*.bin", "config.json", "tokenizer.json")
+    """Everything that decides the result: settings, contents of the text and of the first model, and the seed. No paths.
+
+    Where tokenizer.json does not tell all of the tokenizer, or the model has code of its own, the files of both count as well.
+    """
+    names = ["*.safetensors", "pytorch_model*.bin", "config.json", "tokenizer.json"]
+    if not Path(start, "tokenizer.json").exists() or any(Path(start).glob("*.py")):
+        names += ["tokenizer_config.json", "*.model", "vocab.*", "merges.txt", "*.py"]
     start_files = [path for name in names for path in sorted(Path(start).glob(name))]
     return {
         "seed": seed,
@@ -113,16 +118,19 @@ def progressing(folder: Path, attempt: int) -> Iterator[None]:
 
     Snakemake's retries (`attempt` counts from 1 in each run of Snakemake) are for phases that ran out of
     time or memory. A retry is refused when the attempt before it left no new checkpoint and said why it
-    ended. An attempt that was killed without a message may have run out of memory. The second and the third
-    attempt have more memory (slurm/config.yaml), so they are allowed; later ones are refused.
+    ended. An attempt that was killed without a message may have run out of memory, of which the second and the
+    third attempt have more (slurm/config.yaml), or its node has failed. So it is tried again, until
+    `_SILENT` attempts in a row have left no new checkpoint.
     """
     note = folder / "attempt.json"
     newest = last_complete_checkpoint(folder)
-    now = {"attempt": attempt, "begun_from": update_of(Path(newest)) if newest else 0, "ended": ""}
+    now: dict[str, Any] = {"attempt": attempt, "begun_from": update_of(Path(newest)) if newest else 0, "fruitless": 0, "ended": ""}
     before = read_json(note) if attempt > 1 and note.exists() else {}
     repeats = (before.get("attempt"), before.get("begun_from")) == (attempt - 1, now["begun_from"])
-    if repeats and (before["ended"] or attempt > _GROWING):
-        now["ended"] = before["ended"] or "killed, for want of memory or time: raise mem_mb or runtime of this rule in slurm/config.yaml"
+    if repeats:
+        now["fruitless"] = before.get("fruitless", 0) + 1  # a run of an earlier version did not count
+    if repeats and (before["ended"] or now["fruitless"] >= _SILENT):
+        now["ended"] = before["ended"] or _KILLED
         _write(note, now)
         raise InputError(
             f"{folder}: not tried again, as attempt {attempt - 1} left no checkpoint after update {now['begun_from']} "
@@ -137,8 +145,9 @@ def progressing(folder: Path, attempt: int) -> Iterator[None]:
         raise
 
 
-_GROWING = 3
-"""Attempts up to this number each have more memory than the one before."""
+_SILENT = 3
+"""So many attempts in a row may be killed without a message and leave no new checkpoint."""
+_KILLED = "killed, for want of memory or time, or as its node failed: raise mem_mb or runtime of this rule in slurm/config.yaml"
 
 
 def _write(path: Path, content: dict[str, Any]) -> None:

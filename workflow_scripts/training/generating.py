@@ -71,7 +71,7 @@ class WithRoom(Rounds):
 
 def none_left_out() -> Counter[str]:
     """Counts of rows that are left out, and of pieces that are removed."""
-    return Counter({"targets_too_long": 0, "targets_empty": 0, "blanks_removed": 0})
+    return Counter({"targets_too_long": 0, "targets_cut": 0, "targets_empty": 0, "blanks_removed": 0})
 
 
 def rows_with_room(rows: Iterable[Row], codec: Codec, settings: SGA, longest: int) -> tuple[list[Row], dict[str, int]]:
@@ -84,6 +84,7 @@ def rows_with_room(rows: Iterable[Row], codec: Codec, settings: SGA, longest: in
 def room_finder(codec: Codec, settings: SGA, longest: int) -> Callable[[Row, Counter[str]], Row | None]:
     """What makes of a row the source and its target alone; None if it has no room, which is counted (`none_left_out`).
 
+    A target that was cut is left out: its length would be learnt as that of a whole text. Its last label tells that (`Codec.fitted`).
     A target loses what frames a text in its family. Where CTC is to write it, it loses the blank as well, which texts may have.
     `longest` is the most pieces that a target may have with mask-predict; CTC's have room by the length of their source.
     """
@@ -96,7 +97,9 @@ def room_finder(codec: Codec, settings: SGA, longest: int) -> Callable[[Row, Cou
         whole = [piece for piece in labels if piece >= 0 and piece not in frame]
         target = [piece for piece in whole if piece != blank] if by_ctc or settings.denoising else whole
         room = settings.upsampling * len(source if by_ctc else target)
-        if not target:
+        if len(labels) and labels[-1] < -100:
+            counts["targets_cut"] += 1
+        elif not target:
             counts["targets_empty"] += 1
         elif ((by_ctc or settings.denoising) and not fits(target, room)) or (not by_ctc and len(target) > longest):
             counts["targets_too_long"] += 1
@@ -109,13 +112,16 @@ def room_finder(codec: Codec, settings: SGA, longest: int) -> Callable[[Row, Cou
 
 
 def no_room(text: str, counts: dict[str, int], settings: SGA, longest: int) -> InputError:
-    """The error, with the way out, that no target of a `text` has room; `counts` and `longest` are as in `room_finder`."""
+    """The error, with the way out, that no target of a `text` is left; `counts` and `longest` are as in `room_finder`."""
+    longer = "raise training.max_length"
     if not counts["targets_too_long"]:
+        if counts["targets_cut"]:
+            return InputError(f"no target of {text} has room in training.max_length as a whole ({counts}); {longer}")
         return InputError(f"no target of {text} has a piece besides the blank, {settings.blank!r} ({counts}); set another sga.blank")
-    way_out = "raise sga.upsampling"
+    way_out = f"{longer} and sga.upsampling" if counts["targets_cut"] else "raise sga.upsampling"
     # twice as many positions have room for all equal neighbours; what is too long then has more pieces than the denoiser can read
     if settings.alignment == "mask_predict" and settings.upsampling > 1:
-        way_out = f"a target may have {longest} pieces: lower training.max_length to {longest}, or lower sga.upsampling"
+        way_out = f"a target may have {longest} pieces: lower sga.upsampling, or give shorter targets"
     return InputError(f"no target of {text} has room in its alignment ({counts}); {way_out}")
 
 

@@ -25,7 +25,12 @@ class Method(NamedTuple):
     """Of a generator whose weights do not tell: what the folder of the model says of it, as `decoding.MARK`."""
 
 
-def of_plugin(entry: registry.Entry, method: Method) -> Method:
-    """The method of an objective; of a plugin's with its checksum, so that what another version has trained is not gone on from."""
-    sha256 = plugins.sha256_of(entry)
-    return method._replace(about={**method.about, "objective_plugin": sha256}) if sha256 else method
+def of_plugin(entry: registry.Entry, method: Method, settings: Mapping[str, Any]) -> Method:
+    """The method of an objective; of a plugin's with its checksum, its `settings`, and the checksums of the files that these name.
+
+    So what other settings, or another version, have trained is not gone on from.
+    """
+    if not entry.plugin:
+        return method
+    given = {"objective_settings": {**settings}} if settings else {}
+    return method._replace(about={**method.about, **given, **plugins.trained_by("objective", entry, settings)})

@@ -1,11 +1,13 @@
 """phase: a phase is trained on the rows that are read of its text, with all weights or with an adapter, and its outputs are written."""
 
+import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from workflow_scripts import plugins
 from workflow_scripts.device import pick_precision
 from workflow_scripts.models.templates import Templates, plain
 from workflow_scripts.models.tokenisation import Codec, load_codec
@@ -44,10 +46,10 @@ def train_phase(
     Raises `InputError` for settings that do not go together, or not with the `method`.
     """
     check_settings_fit(settings, method, job.from_scratch)
-    about_phase = described(settings, method, languages, documents, templates)
+    codec = load_codec(job.start, documents)
+    codec.templates = templates
+    about_phase = described(settings, method, languages, documents, codec)
     with begun(job, describe_phase(about_phase, text, job.start, job.seed, job.from_scratch, ROUNDING_ONLY)) as folder:
-        codec = load_codec(job.start, documents)
-        codec.templates = templates
         rounds, dev = read(codec)
         if method.open:
             network, rounds = method.open(job.start, codec, rounds, settings, job.seed, job.from_scratch)
@@ -100,7 +102,7 @@ def check_settings_fit(settings: Training, method: Method, from_scratch: bool) -
         raise InputError("training.recorded: is for updates of one shape; set packed: true as well, or leave it out")
 
 
-def described(settings: Training, method: Method, languages: tuple[str, ...], documents: bool, templates: Templates) -> dict[str, Any]:
+def described(settings: Training, method: Method, languages: tuple[str, ...], documents: bool, codec: Codec) -> dict[str, Any]:
     """The settings by which a phase's checkpoints are known.
 
     Those that came later are left out where they are not used, so that checkpoints from before are still gone on from.
@@ -112,9 +114,12 @@ def described(settings: Training, method: Method, languages: tuple[str, ...], do
         found |= adapter_plugin(settings.adapter)
     if not settings.packed:
         del found["packed"]
-    if templates != Templates():
-        found["templates"] = plain(templates)
-    return found
+    if codec.templates != Templates():
+        found["templates"] = plain(codec.templates)
+    # a tokenizer without a chat template is refused where the first prompt is made
+    if codec.templates.chat and getattr(codec.tokenizer, "chat_template", None):
+        found["chat_template"] = hashlib.sha256(codec.tokenizer.get_chat_template().encode()).hexdigest()
+    return found | plugins.trained_by("family", codec.form, None)
 
 
 # ---------------------------------------------------------------------------------------------

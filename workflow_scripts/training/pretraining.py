@@ -287,7 +287,7 @@ def pretrain(
         material = plugins.call_if_theirs(entry, prepare, {}, lambda: f"settings {block.objective_settings}")
         del prepare, lines, train, dev  # the text is in files now, and training has better use of the memory
         job = job._replace(start=start, report=folder / "training.json")
-        method = of_plugin(entry, material.method() if material.method else Method())
+        method = of_plugin(entry, material.method() if material.method else Method(), block.objective_settings)
         room = Room.of(block.training, leave_out=entry.leaves_out)
         train_phase(job, block.training, material.text, material.read, room, method, languages=texts.languages)
         if not is_first_process():

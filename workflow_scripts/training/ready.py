@@ -95,8 +95,10 @@ def made_from(
         origin |= {"bitext": list(map(checksum, texts.bitext)), "bitext_dev": list(map(checksum, texts.bitext_dev))}
     if start:
         origin["start"] = start
-    if plugin := registry.entry("objective", objective).plugin:
-        origin["plugin"] = plugins.loaded()[plugin].sha256
+    by_plugins = plugins.trained_by("objective", registry.entry("objective", objective), block.objective_settings)
+    if by_plugins:
+        origin["plugin"] = by_plugins.pop("objective_plugin")
+    origin |= by_plugins | plugins.trained_by("family", registry.entry("family", family), None)
     return json.loads(json.dumps(origin))  # as it is read again: with lists in place of tuples
 
 

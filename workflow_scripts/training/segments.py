@@ -244,7 +244,7 @@ class Batch(NamedTuple):
 
 
 def alternating_updates(text: Alternating, tokens: int, updates: int, seed: int, cross_attention_first: int = 0) -> Sequence[Batch]:
-    """The batches of all updates, of at most `tokens` tokens of x and y each: monolingual and parallel text in turn."""
+    """The batches of all updates, of at most `tokens` tokens of x and y together: monolingual and parallel text in turn."""
     from workflow_scripts.training.rows import Batches, Made
 
     kinds = [(bool(place), part) for place, part in enumerate(text) if part]

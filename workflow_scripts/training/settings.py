@@ -18,7 +18,7 @@ class Training:
     updates: Positive = 25_000
     """Number of weight updates."""
     batch_tokens: Positive = 8_192
-    """Tokens per update, with padding, counted on the longer side."""
+    """Tokens per update, with padding, counted on the longer side. Objective `veco` counts both segments of a row together."""
     micro_batch_tokens: Positive | Literal["auto"] | None = "auto"
     """Tokens per forward and backward pass on a device, plus at most one row. Gradients of several passes add up to one update. `auto`
     finds what fits into a GPU's memory before the first update, and `training.json` has the number. On a CPU `auto` is a whole update at
@@ -69,9 +69,9 @@ class Training:
     """Maximum number of pieces on either side of a row; `too_long` says what happens to longer ones. Decoded text may be longer."""
     too_long: Literal["leave_out", "cut"] | None = None
     """What happens to rows with a side of more than `max_length` pieces; they are always counted. `leave_out`: they are not used. `cut`:
-    each side is cut, without an end mark, so that no model learns to stop in mid-sentence. Default for translations and sentences to
-    restore: `leave_out`, also for backbones with objective `translation`. Default for other text of backbones, for documents, and for
-    questions, titles and stories: `cut`."""
+    each side is cut, without an end mark, so that no model learns to stop in mid-sentence. SGA and CTC, which learn no end mark, leave out
+    rows whose target would be cut. Default for translations and sentences to restore: `leave_out`, also for backbones with objective
+    `translation`. Default for other text of backbones, for documents, and for questions, titles and stories: `cut`."""
     pairs: Positive | None = None
     """Number of training pairs in the task phase, drawn at random once for all seeds; by default all. It gives a low-resource setting.
     Each further text gives as many pairs. Pretext phases read all of the text."""

@@ -116,7 +116,7 @@ def learn(
         prepare = partial(entry.prepare, block, _text(train, entry.reads), _text(dev, entry.reads), job.seed, Path(folder) / "text")
         material = plugins.call_if_theirs(entry, prepare, {}, lambda: f"settings {block.objective_settings}")
         method = material.method() if material.method else Method()
-        method = of_plugin(entry, method._replace(about={"objective": entry.name, **method.about}))
+        method = of_plugin(entry, method._replace(about={"objective": entry.name, **method.about}), block.objective_settings)
         room, unknown = Room.of(settings, leave_out=entry.leaves_out and not documents), dict[str, Any]()
 
         def read(codec: Codec) -> tuple[Rounds, list[Dev]]:

@@ -46,10 +46,12 @@ def _description(frozen: bool, said: dict[str, Any]) -> list[str]:
     alignment = "CTC" if sga["alignment"] == "ctc" else "mask-predict"
     denoised = " and denoising" if sga["denoising"] and frozen else ""
     kind = f"prompts of length {sga['prompt_length']} for a frozen encoder" if frozen else "all weights"
-    empty = f", {left['targets_empty']:,} empty" if left["targets_empty"] else ""
+    # reports of older versions count no targets that were cut
+    few = {"cut at max_length": left.get("targets_cut", 0), "empty": left["targets_empty"]}
+    others = "".join(f", {count:,} {which}" for which, count in few.items() if count)
     return [
         f"written at once by {alignment}{denoised}: {kind}, {said['trained']:,} weights trained",
-        f"left out: {left['targets_too_long']:,} targets too long{empty}, {left['blanks_removed']:,} blanks in targets",
+        f"left out: {left['targets_too_long']:,} targets too long{others}, {left['blanks_removed']:,} blanks in targets",
     ]
 
 
