@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from configurations import DEFAULT, changed, demo
+from configurations import DEFAULT, changed, demo, planned, with_recipes
 from looks import moses
 from tiny_decoders import small_decoder
 from tiny_encoders import ENCODERS, tiny_encoder
@@ -41,6 +41,13 @@ def test_rows_that_the_model_has_no_positions_for_are_wrong():
     assert "a row of 110 pieces" in length_findings._long_rows("max_length", codec, sides, Room(110, leave_out=False), 100).said
     # rows that are left out are not read
     assert length_findings._long_rows("max_length", codec, sides, Room(100, leave_out=True), 100).verdict == "note"
+
+
+def test_generators_that_write_at_once_leave_cut_targets_out():
+    plans = planned(with_recipes("small-sga")).experiments
+    said = {name: [each.said for each in length_findings.long_rows(plans[name])] for name in ("small-stories", "small-de-en")}
+    assert all(each.endswith("SGA and CTC leave out rows whose target is cut") for each in said["small-stories"])
+    assert said["small-de-en"] and not any("SGA and CTC" in each for each in said["small-de-en"])
 
 
 def test_a_decoders_row_has_both_sides(tmp_path):

@@ -23,7 +23,7 @@ MANY = 0.01
 
 def long_rows(plan: Plan) -> Iterator[Finding]:
     """What share of the training text is longer than `max_length`, of an experiment and, where they have their own, of arms."""
-    found: dict[str, Finding] = {}
+    found, at_once = dict[str, Finding](), set[str]()
     for arm, phase, training in trained_by_updates(plan):
         if not (codec := _codec(plan.backbone_of(arm), plan.task.documents)):
             continue
@@ -36,7 +36,13 @@ def long_rows(plan: Plan) -> Iterator[Finding]:
         room = Room.of(training, leave_out=not codec.documents and (phase.learns is None or phase.learns.leaves_out))
         if where not in found and any(sides.values()):
             found[where] = _long_rows(f"{where}.training.max_length", codec, sides, room, _positions(plan.backbone_of(arm)))
-    yield from found.values()
+        if not room.leave_out and phase.writes.at_once:
+            at_once.add(where)
+    for where, finding in found.items():
+        yield finding._replace(said=f"{finding.said}. {_AT_ONCE}") if where in at_once else finding
+
+
+_AT_ONCE = "SGA and CTC leave out rows whose target is cut"
 
 
 def training_text(plan: Plan, text: str | None) -> dict[str, list[str]]:
