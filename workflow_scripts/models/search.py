@@ -81,12 +81,13 @@ def beam_search(
                 **ends,
                 **together,
             )
-        # what is written begins behind the prompt, or behind the piece that the decoder starts with
-        written = output.sequences[:, batch["input_ids"].shape[1] if codec.form.causal else 1 :].tolist()
+        written = output.sequences[:, batch["input_ids"].shape[1] if codec.form.causal else 0 :].tolist()
         scores = getattr(output, "sequences_scores", None)
         scores = [math.nan] * len(written) if scores is None else scores.tolist()
         for place, (score, ids, line) in enumerate(zip(scores, written, codec.decode(written), strict=True)):
-            translations[chosen[place // n_best]].append(Hypothesis(score, line, not end.isdisjoint(ids)))
+            # a decoder behind an encoder may start with the piece that ends a text
+            ended = not end.isdisjoint(ids if codec.form.causal else ids[1:])
+            translations[chosen[place // n_best]].append(Hypothesis(score, line, ended))
     return translations
 
 

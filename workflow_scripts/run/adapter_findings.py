@@ -52,7 +52,7 @@ def rounded_weights(phase: Trained) -> int | None:
     None where nothing is rounded, and where the model is not there to be looked at. Raises `InputError` as `training.adapter.adapt` does.
     """
     chosen = phase.adapter or {}
-    adapted = _adapted(phase) if (chosen.get("kind"), chosen.get("base")) == ("lora", "4bit") else None
+    adapted = _adapted(phase) if chosen.get("base") == "4bit" else None
     if adapted is None:
         return None
     from peft.tuners.tuners_utils import BaseTunerLayer  # peft takes seconds to import

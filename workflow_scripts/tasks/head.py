@@ -221,12 +221,13 @@ def predict(
 def named_by(network: Any, model: Path, given: list[str]) -> list[str]:
     """The labels of a head's outputs, as the model's configuration names them, or as they are `given` where it names none.
 
-    Raises `InputError` where both name them, and differ: each output would be called by another one's name.
+    A head with one output has no labels, but a number. Raises `InputError` where both name them, and differ: each output would be called by
+    another one's name.
     """
     learnt = [network.config.id2label[number] for number in range(network.config.num_labels)]
     if not given:
         return learnt
-    if given != learnt and learnt != [f"LABEL_{number}" for number in range(len(given))]:
+    if len(learnt) > 1 and given != learnt and learnt != [f"LABEL_{number}" for number in range(len(given))]:
         raise InputError(f"--labels: {given} are not the labels of {model}, in their order: {learnt}; leave --labels out")
     return given
 
