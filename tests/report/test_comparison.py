@@ -67,7 +67,7 @@ def test_texts_that_were_cut_or_not_known_or_left_to_generate_in_decoding_are_na
         "Long texts were cut. 2 of 1,200 texts of pages have more than the 510 pieces that a model reads; their ends were not read (csr)."
     )
     assert said in plain(html)
-    ended = "1 of 1,200 texts of pages has no end: it has the most pieces that it may have (max_length of decoding) (mask)."
+    ended = "1 of 1,200 texts of pages has no end: it has as many pieces as it may (max_length of decoding, or the model's limit) (mask)."
     assert f"What was written for {ended}" in plain(html)
     assert "The vocabulary lacks a part of the text. 3.1% of the pieces of the German text of pages, as in 'Größe' (csr)." in plain(html)
     assert "Decoded by generate, as CTranslate2 is not right for them. 12 of 1,200 texts of pages (csr)." in plain(html)

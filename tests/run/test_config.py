@@ -20,6 +20,7 @@ from workflow_scripts.stage import InputError, read_rows
 from workflow_scripts.tasks.crosslingual import switched_into
 from workflow_scripts.tasks.experiment import phase_training
 from workflow_scripts.tasks.plan import Plans
+from workflow_scripts.text.files import read_lines
 
 
 def test_the_shipped_configuration_is_valid():
@@ -43,6 +44,11 @@ def test_the_control_of_veco_reads_as_much_bitext_as_veco_whose_tokens_are_those
     loaded = recipe("veco")
     (phase,), veco = loaded.arms["bitext-50k"], loaded.backbones["veco-large"].continued.training
     assert 2 * phase.updates == veco.updates and 2 * phase.training["batch_tokens"] == veco.batch_tokens
+
+
+def test_what_cp_forgets_is_measured_on_text_that_suffices():
+    block = recipe("cp").backbones["loss-mbart"].continued
+    assert all(len(list(read_lines(Path(path)))) > block.lines_per_language for path in block.text.values())
 
 
 def test_small_stories_have_room_for_all_that_the_denoiser_can_read():

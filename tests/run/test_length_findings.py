@@ -1,6 +1,7 @@
 """What preflight says of texts that are longer than a training, or a model, reads."""
 
 import json
+from functools import partial
 
 import pytest
 from configurations import DEFAULT, changed, demo, planned, with_recipes
@@ -54,7 +55,11 @@ def test_a_decoders_row_has_both_sides(tmp_path):
     codec, sides = load_codec(small_decoder(tmp_path)), {"de": ["Datei " * 60], "en": ["File " * 60]}
     one = max(len(ids) for some in sides.values() for ids in codec.pieces(some))
     room = Room(one + 10, leave_out=True)
-    wrong, fits = (length_findings._long_rows("max_length", codec, sides, room, positions) for positions in (one + 20, 4 * one + 99))
+    look = partial(length_findings._long_rows, "max_length", codec)
+    wrong, fits = (look(sides, room, positions, "task") for positions in (one + 20, 4 * one + 99))
+    # text to continue is read once, and what is restored twice
+    assert look({"": sides["de"]}, room, one + 20).verdict == "ok"
+    assert look({"": sides["de"]}, room, one + 20, "restore").verdict == "WRONG"
     assert wrong.verdict == "WRONG" and wrong.said.endswith("prompt, the source and the answer, of which the last two have max_length each")
     assert fits.verdict == "ok"
 

@@ -57,6 +57,11 @@ def examples(path: Path, labels=("yes", "no"), **source) -> list[tuple[str, str,
             "__label__no A man sleeps.\tHe is awake.\nIt rains.__label__yes\tWater falls.\n",
             {"columns": {"label": 1, "text": 1, "pair": 2}, "label_pattern": r"__label__(no)|__label__(yes)"},
         ),
+        (
+            "whole.tsv",
+            " no A man sleeps.\tHe is awake.\nyes It rains.\tWater falls.\n",
+            {"columns": {"label": 1, "text": 1, "pair": 2}, "label_pattern": r"^(no|yes) (.*)$"},
+        ),
         # what comes before the last suffix but one is a name
         ("of.jsonl.tsv", "A man sleeps.\tHe is awake.\tno\nIt rains.\tWater falls.\tyes\n", {"columns": PAIRS.columns}),
     ],

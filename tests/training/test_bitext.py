@@ -166,6 +166,8 @@ def test_a_held_out_sentence_is_found_among_others(tmp_path):
     assert left_out["held_out"] == {"de": 1, train.bitext[0].name: 1}
     (tmp_path / "passages.source.de").write_text("Ein Absatz über die Stadt. Sie wurde von [[ Otto ]] vor langer Zeit gegründet.\n")
     (tmp_path / "passages.source.zh").write_text("北京在 [[ 1858 ]] 年签署了这个条约。\n")
+    (tmp_path / "pairs.source").write_text("Das Meer ist ruhig. Der Strand ist heute voll.\n")  # of a retrieval
+    assert "der strand ist heute voll" in held_out_keys([tmp_path / "pairs.source"])
     keys = held_out_keys([tmp_path / "passages.source.de", tmp_path / "passages.source.zh"])
     assert not keys.isdisjoint(leak_keys("Es war so. Sie wurde von Otto vor langer Zeit gegründet.", "de"))
     assert not keys.isdisjoint(leak_keys("北京在1858年签署了这个条约。", "zh"))

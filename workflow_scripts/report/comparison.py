@@ -139,7 +139,7 @@ def cut_sources(study: Study) -> list[str]:
             found.setdefault(f"{what} that a model reads; their ends were not read", []).append(arm)
         if lines := report.get("unfinished"):
             what = f"What was written for {len(lines):,} of {report['sentences']:,} texts of {testset} has no end"
-            found.setdefault(f"{what}: it has the most pieces that it may have (max_length of decoding)", []).append(arm)
+            found.setdefault(f"{what}: it has as many pieces as it may (max_length of decoding, or the model's limit)", []).append(arm)
     return [f"{what} ({', '.join(arms)})." for what, arms in found.items()]
 
 

@@ -25,9 +25,14 @@ def score_names() -> dict[str, str]:
 
 
 def is_same_for_all_seeds(study: Study, arm: str) -> bool:
-    """Whether an arm is one and the same model for all seeds: the task says so, or it trains nothing and shows no examples."""
+    """Whether an arm is one and the same model for all seeds: the task says so, or it trains nothing and shows no examples.
+
+    A plugin's engine may draw what it writes by the seed, so arms that it decodes differ.
+    """
+    engine = getattr(getattr(study.settings, "decoding", None), "engine", None)
+    may_draw = engine is not None and ((known := registry.entries("engine").get(engine)) is None or known.plugin)
     # examples, and random weights, are drawn by the seed
-    asked_as_it_is = any(phase.shots == 0 and phase.start != "scratch" for phase in study.arms[arm])
+    asked_as_it_is = not may_draw and any(phase.shots == 0 and phase.start != "scratch" for phase in study.arms[arm])
     return asked_as_it_is or (study.task.measure is not None and measure(study).same_for_all_seeds(arm))
 
 

@@ -16,7 +16,7 @@ from workflow_scripts.evidence.significance import marker
 from workflow_scripts.report import labels, tables
 from workflow_scripts.report.comparison import correct
 from workflow_scripts.report.headline import turned
-from workflow_scripts.report.measures import measure, seeds_scored
+from workflow_scripts.report.measures import is_same_for_all_seeds, measure, seeds_scored
 from workflow_scripts.report.published import other_conditions
 from workflow_scripts.report.study import Study, configured, spread, summary, under
 from workflow_scripts.run import transfer_comparisons
@@ -88,8 +88,13 @@ def task(base: str, runs: dict[str, tuple[Study, str]], called: dict[str, str], 
             number = published(own, arm, testset, metric)
             differs = [*other_conditions(own, number, testset, metric, "")] if number else []
             cells[model, testset] = {**summary(some), "published": number, "differs": differs, "test": tested.get((model, testset))}
-    for (_, testset), cell in cells.items():
-        cell["by_seed"] = by_seed_interval(cell["values"], cells[base, testset]["values"] if (base, testset) in cells else [])
+    once = {model for model, (own, arm) in runs.items() if is_same_for_all_seeds(own, arm)}
+    for (model, testset), cell in cells.items():
+        mine, theirs = cell["values"], cells[base, testset]["values"] if (base, testset) in cells else []
+        # what is the same for all seeds has one score with all of the other's
+        if (model in once) != (base in once):
+            mine, theirs = (mine * len(theirs), theirs) if model in once else (mine, theirs * len(mine))
+        cell["by_seed"] = by_seed_interval(mine, theirs)
         if test := cell["test"]:
             test["marker"] = marker(test["p"], test["difference"] or 0.0, by_seed=cell["by_seed"])
     if AVERAGE in testsets:

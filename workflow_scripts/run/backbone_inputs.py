@@ -104,21 +104,14 @@ def backbone_text(job: Job) -> list[str]:
     if named.kind == "hub" and named.model:
         folder = Path(named.model)
         # what a rule makes is a folder as a whole, of which Snakemake takes no single file
-        if (made := os.path.relpath(folder)) in _folders_made(job):
+        if (made := os.path.relpath(folder)) in map(paths.backbone_model, job.config.backbones):
             return [made]
-        if folder.is_dir():
+        # an arm's folder is none of a run without the arm: what stands here may not hang on which arms there are (`kind: arm`)
+        if folder.is_dir() and not made.startswith("results/runs/"):
             return sorted(str(path) for path in _where_it_leads(folder).iterdir() if path.is_file() and not path.name.startswith("."))
     block = named.pretraining
     ready = [f"{resource(block.ready)}/ready.json"] if block and block.ready else []
     return [*(resource(path) for path in block.text.values() if path != "task"), *ready] if block else []
-
-
-def _folders_made(job: Job) -> set[str]:
-    """The folders of all models that rules make: of backbones, and of arms."""
-    backbones = {paths.backbone_model(name) for name in job.config.backbones}
-    plans = job.plans.experiments.values()
-    trained = ((plan, arm, phase, seed) for plan in plans for arm, phase in plan.phases for seed in plan.seeds)
-    return backbones | {paths.trained_model(plan.name, arm, seed, phase.name) for plan, arm, phase, seed in trained}
 
 
 def _where_it_leads(path: Path) -> Path:

@@ -117,6 +117,10 @@ def _shared_column_problems(where: str, source: LabelledSource) -> Iterator[str]
     for one, other in itertools.combinations([name for name in apart if name in source.columns], 2):
         if source.columns[one] == source.columns[other]:
             yield f"{where}.columns: {one} and {other} are both read from {source.columns[one]!r}; give each a column of its own"
+    for side, columns in source.columns.items():
+        if isinstance(columns, list) and source.columns.get("label") in columns:
+            label = source.columns["label"]
+            yield f"{where}.columns.{side}: has the column of the label, {label!r}, which would be read off the text; leave it out"
 
 
 def _needed_columns(source: LabelledSource, unit: str) -> set[str]:

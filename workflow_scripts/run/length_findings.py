@@ -5,6 +5,7 @@ The beginnings of texts are looked at. A training counts all of its text (`train
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal
 
 from workflow_scripts.models.recognition import longest_row, network_config
 from workflow_scripts.models.tokenisation import SPECIAL_PLACES, Codec
@@ -23,7 +24,7 @@ MANY = 0.01
 
 def long_rows(plan: Plan) -> Iterator[Finding]:
     """What share of the training text is longer than `max_length`, of an experiment and, where they have their own, of arms."""
-    found, at_once = dict[str, Finding](), set[str]()
+    found, at_once = dict[str, dict[Reads, Finding]](), set[str]()
     for arm, phase, training in trained_by_updates(plan):
         if not (codec := _codec(plan.backbone_of(arm), plan.task.documents)):
             continue
@@ -34,14 +35,21 @@ def long_rows(plan: Plan) -> Iterator[Finding]:
         paired = phase.data == "task" or (phase.learns and phase.learns.reads == "pairs")
         sides = text if paired else {"": [line for some in text.values() for line in some]}
         room = Room.of(training, leave_out=not codec.documents and (phase.learns is None or phase.learns.leaves_out))
-        if where not in found and any(sides.values()):
-            found[where] = _long_rows(f"{where}.training.max_length", codec, sides, room, _positions(plan.backbone_of(arm)))
+        # a decoder reads the prompt, the source and the answer in one row
+        reads: Reads = ("task" if paired else "restore" if phase.restores else "text") if codec.form.causal else "text"
+        if reads not in (looked := found.setdefault(where, {})) and any(sides.values()):
+            looked[reads] = _long_rows(f"{where}.training.max_length", codec, sides, room, _positions(plan.backbone_of(arm)), reads)
         if not room.leave_out and phase.writes.at_once:
             at_once.add(where)
-    for where, finding in found.items():
+    for where, some in found.items():
+        if not some:
+            continue
+        finding = next((each for each in some.values() if each.verdict == "WRONG"), next(iter(some.values())))
         yield finding._replace(said=f"{finding.said}. {_AT_ONCE}") if where in at_once else finding
 
 
+Reads = Literal["task", "restore", "text"]
+"""What a row is read as: by a decoder with the prompt of its task, or to restore, or else as a text."""
 _AT_ONCE = "SGA and CTC leave out rows whose target is cut"
 
 
@@ -57,21 +65,23 @@ def training_text(plan: Plan, text: str | None) -> dict[str, list[str]]:
     return {block.language: plain_lines(examples)}
 
 
-def _long_rows(about: str, codec: Codec, sides: dict[str, list[str]], room: Room, positions: int) -> Finding:
+def _long_rows(about: str, codec: Codec, sides: dict[str, list[str]], room: Room, positions: int, reads: Reads = "text") -> Finding:
     """What to say of texts that are longer than a row, or of rows that are longer than the `positions` that the model has (0: unknown)."""
     texts = {side: codec.pieces(codec.behind_blank(lines)) for side, lines in sides.items()}
     ends = [[len(ids) + SPECIAL_PLACES for ids in some] for some in texts.values()]
-    # a decoder reads the prompt, the source and the answer in one row
-    prompt = len(codec.frame(("en", "en")).prompt([])) if codec.form.causal else 0
     kept = [row for row in zip(*ends, strict=True) if max(row) <= room.max_length or not room.leave_out]
     read = [[min(end, room.max_length) for end in row] for row in kept]
-    longest = max((sum(row) + prompt if codec.form.causal else max(row) for row in read), default=0)
+    longest = max(map(max, read), default=0)
+    if reads != "text":
+        # what is restored is read twice, with noise and as the answer
+        rows_read = (2 * max(row) if reads == "restore" else sum(row) for row in read)
+        longest = len(codec.frame(("en", "en"), reads).prompt([])) + max(rows_read, default=0)
     if 0 < positions < longest:
         said = (
             f"{room.max_length:,}: a row of {longest:,} pieces is among the first of the training text, and the model reads {positions:,}"
         )
         each = "lower it: a decoder's row has the prompt, the source and the answer, of which the last two have max_length each"
-        return Finding("WRONG", about, f"{said} at most; {each if codec.form.causal else f'set max_length: {positions} or less'}")
+        return Finding("WRONG", about, f"{said} at most; {each if reads != 'text' else f'set max_length: {positions} or less'}")
     long = {side: [codec.is_too_long(ids, room.max_length) for ids in some] for side, some in texts.items()}
     rows = list(map(any, zip(*long.values(), strict=True)))
     count, each = sum(rows), ", ".join(f"{side} {sum(some):,}" for side, some in long.items() if any(some) and side)

@@ -16,6 +16,7 @@ from __future__ import annotations
 import functools
 import inspect
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
@@ -218,16 +219,22 @@ def predict(
         write_json(folder / f"{name}.scores.json", {**scores, **more})
 
 
+_NUMBERED = re.compile(r"(LABEL_|output )\d+")
+"""What outputs are called that have no name of their own."""
+
+
 def named_by(network: Any, model: Path, given: list[str]) -> list[str]:
     """The labels of a head's outputs, as the model's configuration names them, or as they are `given` where it names none.
 
     A head with one output has no labels, but a number. Raises `InputError` where both name them, and differ: each output would be called by
     another one's name.
     """
-    learnt = [network.config.id2label[number] for number in range(network.config.num_labels)]
+    learnt = [network.config.id2label[number] for number in range(network.config.num_labels)] if hasattr(network, "config") else []
     if not given:
         return learnt
-    if len(learnt) > 1 and given != learnt and learnt != [f"LABEL_{number}" for number in range(len(given))]:
+    # outputs of plugins' tasks need not be labels
+    has_names = len(learnt) > 1 and not any(_NUMBERED.fullmatch(name) for name in learnt)
+    if has_names and given != learnt:
         raise InputError(f"--labels: {given} are not the labels of {model}, in their order: {learnt}; leave --labels out")
     return given
 

@@ -323,10 +323,14 @@ LONG_ENOUGH = {True: 20, False: 8}
 come in any text, as "Click OK." does."""
 
 
-def leak_keys(line: str, code: str) -> set[str]:
-    """The `leak_key` of a line in this language; of a line of several sentences those of its longer sentences as well."""
+def leak_keys(line: str, code: str | None) -> set[str]:
+    """The `leak_key` of a line in this language; of a line of several sentences those of its longer sentences as well.
+
+    Where the language is not known (None), shorter sentences count as longer ones, as in scripts without spaces.
+    """
     parts = sentences(line)
-    longer = {key for part in parts if len(key := leak_key(part)) >= LONG_ENOUGH[language(code).spaced]} if len(parts) > 1 else set()
+    least = LONG_ENOUGH[code is not None and language(code).spaced]
+    longer = {key for part in parts if len(key := leak_key(part)) >= least} if len(parts) > 1 else set()
     return {leak_key(line), *longer}
 
 

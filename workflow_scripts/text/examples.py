@@ -120,7 +120,7 @@ def read_examples(source: LabelledSource, labels: list[str], removed: Counter[st
             label = next(filter(None, match.groups()), "")
             for side in ("text", "pair"):
                 if side in cells and source.columns[side] == source.columns["label"]:
-                    cells[side] = pattern.sub(" ", str(cells[side]), count=1)  # nobody should read the label off the text
+                    cells[side] = without_label(str(cells[side]).strip(), pattern)
         is_first = number == 1 and not source.header and not is_json
         label = _known_label(source.label_names.get(label, label), labels, at, is_first)
         text, pair = (clean_text(str(cells.get(side, ""))) for side in ("text", "pair"))
@@ -131,6 +131,17 @@ def read_examples(source: LabelledSource, labels: list[str], removed: Counter[st
             what = "text" if not text else "pair"
             raise InputError(f"{at}: the {what} is empty; delete the line, or see that columns.{what} ({source.columns[what]}) is right")
         yield Example(label, text, pair, str(cells.get("document", block_of(place))), number)
+
+
+def without_label(text: str, pattern: regex.Pattern[str]) -> str:
+    """A text without what the pattern of its label matches, so that nobody reads the label off it. Of a pattern that matches all of the
+    text, only the group that is the label is cut out."""
+
+    def rest(match: regex.Match[str]) -> str:
+        begin, end = next(match.span(group) for group in range(1, len(match.groups()) + 1) if match[group])
+        return f"{text[match.start() : begin]} {text[end : match.end()]}"
+
+    return left if (left := pattern.sub(" ", text).strip()) else pattern.sub(rest, text)
 
 
 def _known_label(label: str, labels: list[str], at: str, is_first: bool = False) -> str:

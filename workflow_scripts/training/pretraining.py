@@ -38,7 +38,7 @@ from workflow_scripts.noise.span_noise import SpanNoise, denoise
 from workflow_scripts.stage import InputError, checksums, from_plain, is_first_process, own_settings, read_json
 from workflow_scripts.text.corpus import forbidden_keys, leak_key, leak_keys
 from workflow_scripts.text.files import chunks, plain_lines, read_lines
-from workflow_scripts.text.languages import language
+from workflow_scripts.text.languages import LANGUAGES, language
 from workflow_scripts.text.targets import without_marks
 from workflow_scripts.text.words import BREAK, lengths, words_of
 from workflow_scripts.training import segments
@@ -341,12 +341,13 @@ def read_text(block: Pretraining, texts: Texts) -> tuple[Text, Text, dict[str, d
 
 
 def held_out_keys(files: Iterable[Path]) -> set[str]:
-    """The keys of the lines of dev and test sets, whose suffix is their language, and of the longer sentences of passages and articles.
+    """The keys of the lines of dev and test sets, and of the longer sentences of passages and articles.
 
+    A file's suffix is its language, but for text in which translations are sought (`source`, `target`).
     Of documents each sentence counts; but in other text `</s>` is no break, and its lines are learnt from as they are. Marks around an
     answer do not count.
     """
-    lines = ((line, path.suffix[1:]) for path in files for line in read_lines(path))
+    lines = ((line, code if (code := path.suffix[1:]) in LANGUAGES else None) for path in files for line in read_lines(path))
     parts = ((part, code) for line, code in lines for part in {line, without_marks(line), without_marks(line, ""), *line.split(BREAK)})
     return {key for part, code in parts for key in leak_keys(part, code)} - {""}
 
