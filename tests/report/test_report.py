@@ -11,11 +11,12 @@ from invented import ARMS, configuration, done_again, plain, put, report, result
 from workflow_scripts.report.__main__ import write_report
 from workflow_scripts.report.comparison import contrast
 from workflow_scripts.report.exhibits import marked
-from workflow_scripts.report.study import evenly, summary
+from workflow_scripts.report.study import summary
 from workflow_scripts.report.zero_shot import zero_shot
 from workflow_scripts.stage import InputError, read_rows
 from workflow_scripts.tasks.plan import Plans
 from workflow_scripts.tasks.translation import PARTS
+from workflow_scripts.text.files import evenly
 
 
 def test_numbers_come_out_in_both_files(page):

@@ -58,7 +58,7 @@ def beam_search(
     positions = longest_output(network.config)
     translations: list[list[Hypothesis]] = [[] for _ in rows]
     translate: Any = network.generate
-    end = end_pieces(network, codec)
+    end = {*codec.ends(network)}
     ends = {"eos_token_id": sorted(end)} if codec.form.causal else {}
     # processes that have a part of the weights each put them together as often as the slowest needs them
     together = {"synced_gpus": True} if getattr(network, "is_spread", False) else {}
@@ -89,14 +89,6 @@ def beam_search(
             ended = not end.isdisjoint(ids if codec.form.causal else ids[1:])
             translations[chosen[place // n_best]].append(Hypothesis(score, line, ended))
     return translations
-
-
-def end_pieces(network: Any, codec: Codec) -> set[int]:
-    """The pieces at which a text ends."""
-    if codec.form.causal:
-        return {*codec.ends(network)}
-    own = network.generation_config.eos_token_id
-    return {codec.tokenizer.eos_token_id, *(own if isinstance(own, list) else [own])} - {None}
 
 
 def padded_batches(

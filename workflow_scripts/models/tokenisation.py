@@ -158,16 +158,18 @@ class Codec:
 
     @property
     def _answer_end(self) -> int:
-        return self.frame(("en", "en")).end
+        # examples that are shown do not change it
+        return frame_of(replace(self.templates, examples=[]), self.tokenizer, ("en", "en"), "task").end
 
     def ends(self, network: Any) -> list[int]:
-        """The ids at which a decoder ends its answer, whatever engine writes.
+        """The ids at which a text ends, whatever engine writes: that of its tokenizer, and those of the model's own settings.
 
-        They are its training's end, those of the model's own settings, and pieces with a line break, since an answer is one line.
+        A decoder's answer also ends as in its training, and at pieces with a line break, since an answer is one line.
         """
         own = network.generation_config.eos_token_id
-        named = {self.tokenizer.eos_token_id, self._answer_end, *(own if isinstance(own, list) else [own])} - {None}
-        return sorted(named | {*self._line_breaks})
+        named = {self.tokenizer.eos_token_id, *(own if isinstance(own, list) else [own])}
+        named |= {self._answer_end, *self._line_breaks} if self.form.causal else set()
+        return sorted(named - {None})
 
     @functools.cached_property
     def _line_breaks(self) -> list[int]:

@@ -3,9 +3,10 @@
 from typing import Any
 
 from workflow_scripts.report.labels import read_answered
-from workflow_scripts.report.study import Study, evenly
+from workflow_scripts.report.study import Study
 from workflow_scripts.tasks.answering import counts_of, right_answers, text_of
 from workflow_scripts.text.examples import Example
+from workflow_scripts.text.files import evenly
 from workflow_scripts.text.questions import Span, parse_spans
 
 _AROUND = 160

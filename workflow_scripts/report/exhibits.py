@@ -14,7 +14,8 @@ from workflow_scripts.evidence.scores import parallel_lines
 from workflow_scripts.evidence.word_accuracy import read_frequencies, tokenizer
 from workflow_scripts.noise.rounds import read_form
 from workflow_scripts.report import drawing
-from workflow_scripts.report.study import Study, evenly
+from workflow_scripts.report.study import Study
+from workflow_scripts.text.files import evenly
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.words import BREAK, words
 

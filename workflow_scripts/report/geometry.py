@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from workflow_scripts.report.drawing import COLOURS
-from workflow_scripts.report.study import Study, evenly, summary
+from workflow_scripts.report.study import Study, summary
 from workflow_scripts.tasks.experiment import BACKBONE
+from workflow_scripts.text.files import evenly
 
 DISTANCES = ("pairs_rms", "pairs", "means", "cosine", "source_to_target", "target_to_source")
 

@@ -15,9 +15,10 @@ from workflow_scripts.report.curves import curve, loss_points
 from workflow_scripts.report.exhibits import FREQUENT
 from workflow_scripts.report.headline import headline, paired_differences
 from workflow_scripts.report.measures import is_same_for_all_seeds, measure, metrics_beside, seeds_scored
-from workflow_scripts.report.study import Study, evenly, spread, summary
+from workflow_scripts.report.study import Study, spread, summary
 from workflow_scripts.tasks.head_task import HeadTask
 from workflow_scripts.text.examples import Example, read_table
+from workflow_scripts.text.files import evenly
 from workflow_scripts.text.labelled import sources
 from workflow_scripts.text.languages import language
 from workflow_scripts.text.tagged import split_words

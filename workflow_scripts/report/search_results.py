@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 
 from workflow_scripts.evidence.ranking_scores import ranked_queries
 from workflow_scripts.report.labels import read_answered, read_scores, scored_folder
-from workflow_scripts.report.study import Study, evenly
+from workflow_scripts.report.study import Study
 from workflow_scripts.text.aligned import read_gold
-from workflow_scripts.text.files import read_lines
+from workflow_scripts.text.files import evenly, read_lines
 
 
 def ranked(study: Study, number: int = 5, shown: int = 3) -> dict[str, Any]:

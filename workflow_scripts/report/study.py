@@ -385,11 +385,6 @@ def paired(rows: list[dict[str, Any]], arm: str, other: str, testset: str, metri
     return pairs[:1] if mine_once and theirs_once else pairs
 
 
-def evenly(items: Sequence, number: int) -> list:
-    """At most `number` of `items`, evenly spaced from the first."""
-    return [items[i * len(items) // number] for i in range(number)] if len(items) > number else list(items)
-
-
 def digits(metric: str) -> int:
     """Decimals to show: most COMET scores, and cosines, lie between 0 and 1."""
     known = decimals(metric)

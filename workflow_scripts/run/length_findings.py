@@ -80,8 +80,10 @@ def _long_rows(about: str, codec: Codec, sides: dict[str, list[str]], room: Room
         said = (
             f"{room.max_length:,}: a row of {longest:,} pieces is among the first of the training text, and the model reads {positions:,}"
         )
-        each = "lower it: a decoder's row has the prompt, the source and the answer, of which the last two have max_length each"
-        return Finding("WRONG", about, f"{said} at most; {each if reads != 'text' else f'set max_length: {positions} or less'}")
+        way_out = f"set max_length: {positions} or less"
+        if reads != "text":
+            way_out = "lower it: a decoder's row has the prompt, the source and the answer, of which the last two have max_length each"
+        return Finding("WRONG", about, f"{said} at most; {way_out}")
     long = {side: [codec.is_too_long(ids, room.max_length) for ids in some] for side, some in texts.items()}
     rows = list(map(any, zip(*long.values(), strict=True)))
     count, each = sum(rows), ", ".join(f"{side} {sum(some):,}" for side, some in long.items() if any(some) and side)

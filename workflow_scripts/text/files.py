@@ -461,6 +461,11 @@ def _writer(path: Path, file: Any) -> Iterator[Callable[[str], object]]:
         flush()
 
 
+def evenly(items: Sequence[T], number: int) -> list[T]:
+    """At most `number` of `items`, evenly spaced from the first."""
+    return [items[i * len(items) // number] for i in range(number)] if len(items) > number else list(items)
+
+
 def chunks(items: Iterable[T]) -> Iterator[list[T]]:
     """Lists of some thousand `items`, which are lines or tuples with lines; shorter lists where the lines are long, as documents are."""
     chunk: list[T] = []

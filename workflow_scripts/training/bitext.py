@@ -14,7 +14,7 @@ import numpy as np
 
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.corpus import leak_keys
-from workflow_scripts.text.files import lockstep, read_lines
+from workflow_scripts.text.files import evenly, lockstep, read_lines
 from workflow_scripts.training.ragged import Lines, Rows, same_choice
 
 if TYPE_CHECKING:
@@ -67,12 +67,7 @@ def unpaired(bitext: Sequence[Bitext], most: int | None = None) -> dict[str, lis
     for one in bitext:
         for code, side in one.sides.items():
             lines.setdefault(code, {}).update(dict.fromkeys(side))
-    return {code: _evenly(list(some), most) for code, some in lines.items()}
-
-
-def _evenly(lines: list[str], most: int | None) -> list[str]:
-    """At most so many lines, evenly from all of the text."""
-    return lines if most is None or len(lines) <= most else [lines[at * len(lines) // most] for at in range(most)]
+    return {code: evenly(list(some), len(some) if most is None else most) for code, some in lines.items()}
 
 
 # ---------------------------------------------------------------------------------------------

@@ -90,16 +90,21 @@ def low_rank(network: Any, form: Any, settings: LowRank, *, dora: bool) -> Any:
     )
 
 
+def _layers(network: Any, form: Any) -> list[Any]:
+    """The layers of a network, of its encoder and of its decoder if it has both."""
+    from workflow_scripts.models.networks import layers_of
+
+    return [layers_of(network.base_model, form, side) for side in sides(network, form)]
+
+
 def matrices(network: Any, form: Any) -> dict[str, tuple[int, int]]:
     """The names of the linear layers inside of a network's layers → the size of their weights, the least where sizes differ."""
     from torch.nn import Linear
     from transformers.pytorch_utils import Conv1D
 
-    from workflow_scripts.models.networks import layers_of
-
-    body, found = network.base_model, dict[str, tuple[int, int]]()
-    for side in sides(network, form):
-        for name, module in layers_of(body, form, side).named_modules():
+    found = dict[str, tuple[int, int]]()
+    for layers in _layers(network, form):
+        for name, module in layers.named_modules():
             if isinstance(module, Linear | Conv1D):
                 last = name.split(".")[-1]
                 size = (module.weight.shape[0], module.weight.shape[1])
@@ -109,16 +114,11 @@ def matrices(network: Any, form: Any) -> dict[str, tuple[int, int]]:
 
 def experts_in(network: Any, form: Any) -> list[str]:
     """The names of parameters with the matrices of all experts of a mixture (experts × rows × columns)."""
-    from workflow_scripts.models.networks import layers_of
-
-    layers = [layers_of(network.base_model, form, side) for side in sides(network, form)]
-    found = (name.split(".")[-1] for some in layers for name, weight in some.named_parameters() if weight.dim() == 3 and "expert" in name)
-    return [*dict.fromkeys(found)]
+    named = (each for layers in _layers(network, form) for each in layers.named_parameters())
+    return [*dict.fromkeys(name.split(".")[-1] for name, weight in named if weight.dim() == 3 and "expert" in name)]
 
 
 def outside(network: Any, form: Any, names: Iterable[str]) -> list[str]:
     """The modules of a network that have these names and are in none of its layers."""
-    from workflow_scripts.models.networks import layers_of
-
-    inside = {id(module) for side in sides(network, form) for module in layers_of(network.base_model, form, side).modules()}
+    inside = {id(module) for layers in _layers(network, form) for module in layers.modules()}
     return [name for name, module in network.named_modules() if name.split(".")[-1] in {*names} and id(module) not in inside]
