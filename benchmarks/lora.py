@@ -1,4 +1,4 @@
-r"""LoRA on a decoder against TRL's SFTTrainer with peft, and CTranslate2 against `generate`: speed, memory, loss after the same updates.
+r"""LoRA on a decoder against TRL's SFTTrainer with peft, and our decoding against `generate`: speed, memory, loss after the same updates.
 
 python -m benchmarks.lora                                      a tiny decoder that it makes itself
 python -m benchmarks.lora gemma-3-270m 10 500 3                a folder, updates, tokens an update, rounds
@@ -11,7 +11,7 @@ of the same folder, which is trimmed to the text. The peer has what is fast: row
 AdamW, SDPA. It has a fixed number of rows in an update, so that an update has the same target tokens on average. Each run is a process of
 its own; those of a round come in turn, and medians are compared. `speed` counts by the clock, `processor_speed` by the processor's own
 time, which other programs disturb less. `whole` is our own run with the whole vocabulary, a third as many updates: what trimming gains.
-The model is then decoded greedily, as a user of a decoder does, by CTranslate2 and by `generate` at the best of several batch sizes.
+The model is then decoded greedily, as a user of a decoder does, by both engines and by stock `generate` at the best of several batch sizes.
 """
 
 import bisect
@@ -20,6 +20,8 @@ import json
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from statistics import median
 from types import SimpleNamespace
@@ -34,7 +36,7 @@ from workflow_scripts.text.files import read_lines, write_lines
 
 MANUAL = Path("resources/libreoffice-help/en-de.tsv.xz")
 LANGUAGES = ("de", "en")
-DEV, SENTENCES, MAX_LENGTH = 16, 64, 128
+DEV, SENTENCES, MAX_LENGTH, LONGEST_ANSWER = 16, 64, 128, 64
 LORA = {"rank": 16, "alpha": 32.0}
 RATE, WARMUP = 1e-3, 5
 GPU = torch.cuda.is_available()
@@ -59,7 +61,7 @@ def main(model: str = "", updates: str = "20", tokens: str = "500", rounds: str 
                 number = str(max(3, int(updates) // 3)) if which == "whole" else updates
                 runs[which].append(apart("lora", "peer" if which == "peer" else "ours", str(start), name, number, tokens, precision))
         report(runs, {"model": model or "tiny", "precision": precision, "updates": int(updates), "tokens": int(tokens)})
-        print(json.dumps({"case": f"{SENTENCES} sentences, greedy", **decoded(folder / "trimmed", folder)}), flush=True)
+        print(json.dumps({"case": f"{SENTENCES} sentences, greedy", **decoded(folder / "trimmed", folder, precision)}), flush=True)
 
 
 def report(runs: dict[str, list[dict[str, Any]]], shared: dict[str, Any]) -> None:
@@ -322,25 +324,70 @@ def case(which: str, *arguments: str) -> dict[str, Any]:
 # decoding
 
 
-def decoded(model: Path, folder: Path) -> dict[str, Any]:
-    """Sentences a second of both engines, loading and our conversion included."""
+def decoded(model: Path, folder: Path, precision: str = "float32") -> dict[str, Any]:
+    """Sentences a second of both engines and of stock `generate` at its best batch size, loading and our conversion included.
+
+    CTranslate2 has float32 on a CPU, and what `auto` is on a GPU; our `huggingface` and the peer have the `precision`. `processor_*` are
+    sentences per second of the processor's own time.
+    """
     from workflow_scripts.models import decoding
     from workflow_scripts.models.decoding import Decoding
 
     source, threads = folder / "test.de", torch.get_num_threads()
 
-    def translate(**changes: Any) -> tuple[float, list[str]]:
-        settings = Decoding(beam_size=1, max_length=64, **changes)
-        began = time.perf_counter()
+    def ours(**changes: Any) -> list[str]:
+        settings = Decoding(beam_size=1, max_length=LONGEST_ANSWER, **changes)
         decoding.main(model, source, folder / "hypotheses", languages=LANGUAGES, threads=threads, settings=settings)
-        return SENTENCES / (time.perf_counter() - began), [*read_lines(folder / "hypotheses")]
+        return [*read_lines(folder / "hypotheses")]
 
-    peers = {size: translate(engine="huggingface", batch_tokens=size) for size in PEERS_BATCHES}
-    size, (peer, theirs) = max(peers.items(), key=lambda entry: entry[1][0])
-    own, found = translate(engine="ctranslate2")
-    same = sum(a == b for a, b in zip(found, theirs, strict=True))
-    speeds = {"unit": "sentences/s", "ours": round(own, 2), "peer": round(peer, 2), "ratio": round(own / peer, 2)}
-    return {**speeds, "peer_batch": size, "same": same, "threads": threads}
+    found = {
+        "ctranslate2": [timed_once(partial(ours, engine="ctranslate2"))],
+        "huggingface": [timed_once(partial(ours, engine="huggingface", compute_type=precision))],
+        "peer": [timed_once(partial(stock, model, source, size, precision)) for size in PEERS_BATCHES],
+    }
+    best = {name: max(some, key=lambda one: one.speed) for name, some in found.items()}
+    peer, line = best["peer"], {"unit": "sentences/s", "precision": precision, "threads": threads}
+    for name, one in best.items():
+        line |= {name: round(one.speed, 2), f"processor_{name}": round(one.processor_speed, 2)}
+        if name != "peer":
+            same = sum(a == b for a, b in zip(one.texts, peer.texts, strict=True))
+            line |= {f"ratio_{name}": round(one.speed / peer.speed, 2), f"same_{name}": same}
+    return line
+
+
+class Timed(NamedTuple):
+    """Translations, and how many came in a second."""
+
+    speed: float
+    processor_speed: float
+    texts: list[str]
+
+
+def timed_once(translate: Callable[[], list[str]]) -> Timed:
+    """One call."""
+    clock, processor = time.perf_counter(), time.process_time()
+    texts = translate()
+    return Timed(SENTENCES / (time.perf_counter() - clock), SENTENCES / (time.process_time() - processor), texts)
+
+
+def stock(model: Path, source: Path, tokens: int, precision: str) -> list[str]:
+    """What `generate` writes by itself behind the same prompts, in batches of so many tokens of rows of similar length."""
+    from transformers import AutoModelForCausalLM
+
+    from workflow_scripts.models.search import padded_batches
+    from workflow_scripts.models.tokenisation import load_codec
+
+    codec, device = load_codec(model), pick_device("auto")
+    network: Any = AutoModelForCausalLM.from_pretrained(model, dtype=precision)
+    network = network.to(device)
+    rows = codec.asked(codec.pieces(codec.behind_blank([*read_lines(source)])), LANGUAGES)
+    texts = [""] * len(rows)
+    search = {"max_new_tokens": LONGEST_ANSWER, "do_sample": False, "eos_token_id": codec.ends(network), "pad_token_id": codec.pad}
+    for places, batch in padded_batches(rows, tokens, codec, device):
+        written = network.generate(**batch, **search)[:, batch["input_ids"].shape[1] :]
+        for place, text in zip(places, codec.decode(written.tolist()), strict=True):
+            texts[place] = text
+    return texts
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator, Sequence
+from functools import partial
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
@@ -60,12 +62,17 @@ def beam_search(
     translate: Any = network.generate
     end = {*codec.ends(network)}
     ends = {"eos_token_id": sorted(end)} if codec.form.causal else {}
-    # processes that have a part of the weights each put them together as often as the slowest needs them
-    together = {"synced_gpus": True} if getattr(network, "is_spread", False) else {}
+    if getattr(network, "is_spread", False):
+        # processes that have a part of the weights each put them together as often as the slowest needs them
+        way: dict[str, Any] = {"synced_gpus": True}
+    elif beam_size == 1 and network.device.type == "cpu" and not getattr(network, "_is_stateful", False):
+        way = {"custom_generate": partial(greedy_search, padding=codec.pad)}  # a GPU computes all rows of a batch in the time of a few
+    else:
+        way = {}
     for chosen, batch in padded_batches(rows, tokens, codec, network.device):
         usual = max([int(1.2 * batch["input_ids"].shape[1]), *(expected[i] for i in chosen if expected)]) + 10
         with without_penalties_of_its_own(network):
-            output = translate(
+            output: Any = translate(
                 **batch,
                 num_beams=beam_size,
                 # end with as many finished hypotheses as the beam is wide, like fairseq and CTranslate2
@@ -79,7 +86,7 @@ def beam_search(
                 output_scores=n_best > 1,
                 **codec.generate_arguments(code),
                 **ends,
-                **together,
+                **way,
             )
         written = output.sequences[:, batch["input_ids"].shape[1] if codec.form.causal else 0 :].tolist()
         scores = getattr(output, "sequences_scores", None)
@@ -89,6 +96,56 @@ def beam_search(
             ended = not end.isdisjoint(ids if codec.form.causal else ids[1:])
             translations[chosen[place // n_best]].append(Hypothesis(score, line, ended))
     return translations
+
+
+def greedy_search(
+    network: Any,
+    input_ids: torch.Tensor,
+    logits_processor: Any,
+    stopping_criteria: Any,
+    padding: int,
+    **inputs: Any,
+) -> Any:
+    """The loop of `generate` for greedy search, in which rows that have ended are left out of the batch.
+
+    `generate` computes all rows until the longest has ended. Most rows of a decoder that answers in a line end long before it. The texts
+    are the same. The arguments are those that transformers hands to a `custom_generate`, besides the piece for `padding`.
+    """
+    for unused in ("generation_config", "synced_gpus", "streamer"):
+        inputs.pop(unused, None)
+
+    sequences = input_ids.new_full((len(input_ids), stopping_criteria.max_length), padding)
+    sequences[:, : (length := input_ids.shape[1])] = input_ids
+    going = torch.arange(len(input_ids), device=input_ids.device)
+    begun: dict[str, Any] = {"is_first_iteration": True}
+    while len(going):
+        read = network.prepare_inputs_for_generation(input_ids, **begun, **inputs)
+        output = network(**read, return_dict=True)
+        inputs = network._update_model_kwargs_for_generation(output, inputs, is_encoder_decoder=network.config.is_encoder_decoder)
+        begun = {"next_sequence_length": 1 if inputs["use_cache"] else None}
+        chosen = logits_processor(input_ids, output.logits[:, -1].float()).argmax(dim=-1)
+        input_ids = torch.cat([input_ids, chosen[:, None]], dim=1)
+        sequences[going, length] = chosen
+        length += 1
+        ended = stopping_criteria(input_ids, None)
+        if ended.any():
+            places = (~ended).nonzero()[:, 0]
+            going, input_ids, inputs = going[places], input_ids[places], rows_at(places, inputs)
+    return SimpleNamespace(sequences=sequences[:, :length])
+
+
+def rows_at(places: torch.Tensor, inputs: dict[str, Any]) -> dict[str, Any]:
+    """The rows at some places of what a network reads beside its ids: masks, the states of an encoder, and the cache, which is changed."""
+    kept = {}
+    for name, value in inputs.items():
+        if isinstance(value, torch.Tensor):
+            value = value[places]
+        elif hasattr(value, "last_hidden_state"):
+            value = type(value)(last_hidden_state=value.last_hidden_state[places])
+        elif hasattr(value, "reorder_cache"):
+            value.reorder_cache(places)
+        kept[name] = value
+    return kept
 
 
 def padded_batches(
