@@ -17,7 +17,7 @@ from torch.nn.functional import cross_entropy
 
 from workflow_scripts.models.conversion import head_as_layer, made_up
 from workflow_scripts.models.networks import head_states, output_layer
-from workflow_scripts.models.tokenisation import load_tokenizer
+from workflow_scripts.models.tokenizer import load_tokenizer
 from workflow_scripts.models.veco import encode, has_cross_attention, load_stack
 from workflow_scripts.text.files import read_lines
 

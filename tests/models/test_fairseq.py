@@ -18,7 +18,8 @@ from transformers import AutoModelForMaskedLM, AutoModelForSeq2SeqLM
 from workflow_scripts.models.fairseq import check, convert, read_checkpoint
 from workflow_scripts.models.fairseq_files import Files, Vocabulary, files_of, read_dictionary, tokenizer_of
 from workflow_scripts.models.makers import FIRST
-from workflow_scripts.models.tokenisation import load_codec, load_tokenizer
+from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.models.tokenizer import load_tokenizer
 from workflow_scripts.stage import InputError, read_json
 
 DATA = Path("tests/data/fairseq")

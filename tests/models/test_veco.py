@@ -26,7 +26,8 @@ from workflow_scripts.models import decoding
 from workflow_scripts.models.conversion import add_generator, convert
 from workflow_scripts.models.layout import in_layout
 from workflow_scripts.models.networks import head_states, output_layer, save_model
-from workflow_scripts.models.tokenisation import load_codec, load_tokenizer
+from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.models.tokenizer import load_tokenizer
 from workflow_scripts.models.veco import CROSS, decode, encode, has_cross_attention, load_stack
 from workflow_scripts.stage import InputError, read_json
 

@@ -11,7 +11,7 @@ from tiny_models import small_encoder, small_model
 from transformers import AutoModel, BertConfig, BertForMaskedLM
 
 from workflow_scripts.models.networks import save_model
-from workflow_scripts.models.tokenisation import load_tokenizer
+from workflow_scripts.models.tokenizer import load_tokenizer
 from workflow_scripts.run.prompt_findings import asked_models
 
 

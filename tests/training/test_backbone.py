@@ -13,7 +13,8 @@ from transformers import AutoModel
 
 from workflow_scripts.models.folders import located
 from workflow_scripts.models.networks import save_model
-from workflow_scripts.models.tokenisation import load_codec, load_tokenizer
+from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.models.tokenizer import load_tokenizer
 from workflow_scripts.models.veco import CROSS, has_cross_attention, load_stack
 from workflow_scripts.stage import InputError, checksums, read_json
 from workflow_scripts.tasks.answering import Answering

@@ -22,7 +22,8 @@ from workflow_scripts.models.prompt_files import FILE, load_generator, make_gene
 from workflow_scripts.models.recognition import longest_output
 from workflow_scripts.models.refining import write
 from workflow_scripts.models.sga import SGA
-from workflow_scripts.models.tokenisation import load_codec, load_tokenizer, unlearnt
+from workflow_scripts.models.tokenisation import load_codec, unlearnt
+from workflow_scripts.models.tokenizer import load_tokenizer
 from workflow_scripts.models.veco import load_stack
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.training import generating

@@ -15,7 +15,8 @@ from tiny_models import small_encoder
 from transformers import AutoModel, AutoModelForMaskedLM, AutoTokenizer, XLMRobertaForMaskedLM
 
 from workflow_scripts import registry
-from workflow_scripts.models.tokenisation import load_codec, word_starts
+from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.models.tokenizer import word_starts
 from workflow_scripts.noise.masking import Masking
 from workflow_scripts.stage import InputError, checksums, read_json
 from workflow_scripts.tasks import head

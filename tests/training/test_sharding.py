@@ -38,7 +38,7 @@ def in_two(folder, start, out, settings) -> str:
     out.mkdir(exist_ok=True)
     line = command(folder, start, out, vars(settings), TORCHRUN)
     done = subprocess.run(line, capture_output=True, text=True, env=warm.environment())
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.returncode == 0, done.stderr[-30000:]
     return done.stdout
 
 

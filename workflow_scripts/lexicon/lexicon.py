@@ -20,7 +20,8 @@ import torch
 from workflow_scripts.device import pick_device
 from workflow_scripts.lexicon.alignment import count_links
 from workflow_scripts.lexicon.vectors import check, read_vectors
-from workflow_scripts.models.tokenisation import WORD_START, unit_segmenter
+from workflow_scripts.models.tokenisation import unit_segmenter
+from workflow_scripts.models.tokenizer import WORD_START
 from workflow_scripts.number_types import Positive
 from workflow_scripts.similarity import Similarities, Top, nearest, neighbourhoods, set_threads
 from workflow_scripts.stage import InputError, checksums, run, write_json

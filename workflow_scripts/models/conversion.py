@@ -21,7 +21,7 @@ from torch import nn
 from workflow_scripts.models.layout import open_stack
 from workflow_scripts.models.networks import head_states, lacks_head, output_layer, save_model
 from workflow_scripts.models.recognition import longest_row
-from workflow_scripts.models.tokenisation import load_tokenizer
+from workflow_scripts.models.tokenizer import load_tokenizer
 from workflow_scripts.models.veco import CROSS, encode, has_cross_attention, load_stack
 from workflow_scripts.stage import InputError, atomic, run
 

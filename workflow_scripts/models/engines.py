@@ -25,7 +25,8 @@ from workflow_scripts.models.recognition import UNLIMITED, network_config
 from workflow_scripts.models.search import Hypothesis, beam_search
 from workflow_scripts.models.structure import attention_window
 from workflow_scripts.models.templates import Templates
-from workflow_scripts.models.tokenisation import Codec, ids_needed
+from workflow_scripts.models.tokenisation import Codec
+from workflow_scripts.models.tokenizer import ids_needed
 from workflow_scripts.stage import InputError, in_one_line
 
 Write: TypeAlias = Callable[[list[list[int]], tuple[str, str], int], list[list[Hypothesis]]]

@@ -13,7 +13,7 @@ from workflow_scripts.models.family import Family
 from workflow_scripts.models.makers import FIRST
 from workflow_scripts.models.networks import keep_rows, save_model
 from workflow_scripts.models.recognition import family_of
-from workflow_scripts.models.tokenisation import load_tokenizer
+from workflow_scripts.models.tokenizer import load_tokenizer
 from workflow_scripts.models.veco import has_cross_attention, load_stack
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.words import MASK

@@ -31,7 +31,7 @@ from workflow_scripts.models.recognition import (
     why_it_only_reads,
 )
 from workflow_scripts.models.structure import Dropouts, dropouts_in, matrices_of, place_of_layers
-from workflow_scripts.models.tokenisation import ids_needed, load_tokenizer
+from workflow_scripts.models.tokenizer import ids_needed, load_tokenizer
 from workflow_scripts.stage import InputError, in_one_line, to_disk
 
 if TYPE_CHECKING:

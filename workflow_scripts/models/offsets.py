@@ -8,7 +8,7 @@ with, counts bytes of the text before normalisation. The pieces of ByT5 are thes
 from collections.abc import Sequence, Set
 from typing import Any, NamedTuple
 
-from workflow_scripts.models.tokenisation import WORD_START, special_pieces
+from workflow_scripts.models.tokenizer import WORD_START, special_pieces
 
 
 class Pieces(NamedTuple):

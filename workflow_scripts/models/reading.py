@@ -8,7 +8,8 @@ import itertools
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from workflow_scripts.models.tokenisation import WORD_START, Codec
+from workflow_scripts.models.tokenisation import Codec
+from workflow_scripts.models.tokenizer import WORD_START
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.languages import language
 

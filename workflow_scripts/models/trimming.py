@@ -30,7 +30,8 @@ from tokenizers.pre_tokenizers import ByteLevel
 from transformers import PreTrainedModel
 
 from workflow_scripts.models.networks import configs_of, keep_rows
-from workflow_scripts.models.tokenisation import WORD_START, Codec, load_tokenizer, sentinel_ids
+from workflow_scripts.models.tokenisation import Codec, sentinel_ids
+from workflow_scripts.models.tokenizer import WORD_START, load_tokenizer
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.files import chunks
 

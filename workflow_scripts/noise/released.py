@@ -17,7 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from workflow_scripts.models.tokenisation import WORD_START, Codec
+from workflow_scripts.models.tokenisation import Codec
+from workflow_scripts.models.tokenizer import WORD_START
 from workflow_scripts.noise.span_noise import SpanNoise
 from workflow_scripts.philox import generator
 from workflow_scripts.text.files import read_lines, write_lines

@@ -16,7 +16,8 @@ from workflow_scripts.models.networks import load_network
 from workflow_scripts.models.products import quick_products
 from workflow_scripts.models.recognition import UNLIMITED, family_of, longest_row, network_config
 from workflow_scripts.models.structure import tells_texts_apart
-from workflow_scripts.models.tokenisation import defuse, load_codec, special_pieces
+from workflow_scripts.models.tokenisation import load_codec
+from workflow_scripts.models.tokenizer import defuse, special_pieces
 from workflow_scripts.stage import InputError
 from workflow_scripts.tasks.head_settings import HeadSettings, TextHeadSettings
 from workflow_scripts.text.examples import Example

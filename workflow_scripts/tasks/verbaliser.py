@@ -27,7 +27,8 @@ from workflow_scripts.models.likelihood import log_probabilities
 from workflow_scripts.models.networks import load_network
 from workflow_scripts.models.recognition import longest_row
 from workflow_scripts.models.templates import Templates, in_both_forms, places_in
-from workflow_scripts.models.tokenisation import Codec, defuse, load_codec, special_pieces
+from workflow_scripts.models.tokenisation import Codec, load_codec
+from workflow_scripts.models.tokenizer import defuse, special_pieces
 from workflow_scripts.stage import is_first_process
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.languages import language

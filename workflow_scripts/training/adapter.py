@@ -443,7 +443,8 @@ def main(adapter: Path, output: Path, *, base: str = "") -> None:
     from workflow_scripts.models.folders import check_free, check_tokenizer, check_weights, located
     from workflow_scripts.models.networks import class_of, read_weights, save_model
     from workflow_scripts.models.recognition import family_of, network_config
-    from workflow_scripts.models.tokenisation import ids_needed, load_codec, load_tokenizer, without_rowless
+    from workflow_scripts.models.tokenisation import load_codec
+    from workflow_scripts.models.tokenizer import ids_needed, load_tokenizer, without_rowless
 
     check_free(output)
     if not (adapter / "adapter_config.json").is_file():

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import numpy as np
 
 from workflow_scripts.models.batches import Row, by_length
-from workflow_scripts.models.tokenisation import Codec, ordinary_pieces, word_starts
+from workflow_scripts.models.tokenisation import Codec
+from workflow_scripts.models.tokenizer import ordinary_pieces, word_starts
 from workflow_scripts.noise.rounds import DEV_STREAM, read_form
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.files import read_lines

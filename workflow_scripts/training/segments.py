@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from workflow_scripts.models.tokenisation import ordinary_pieces, word_starts
+from workflow_scripts.models.tokenizer import ordinary_pieces, word_starts
 from workflow_scripts.noise.masking import Masking, mask_pieces
 from workflow_scripts.noise.rounds import DEV_STREAM
 from workflow_scripts.stage import InputError

@@ -28,7 +28,8 @@ from workflow_scripts.models.batches import by_length
 from workflow_scripts.models.layout import check_layout
 from workflow_scripts.models.networks import head_states, output_layer
 from workflow_scripts.models.recognition import longest_row
-from workflow_scripts.models.tokenisation import Codec, load_tokenizer
+from workflow_scripts.models.tokenisation import Codec
+from workflow_scripts.models.tokenizer import load_tokenizer
 from workflow_scripts.models.veco import CROSS, decode, encode, load_stack
 from workflow_scripts.stage import InputError, processes
 from workflow_scripts.training.callbacks import Progress, Watch
