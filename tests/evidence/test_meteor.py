@@ -62,6 +62,11 @@ def test_the_score_by_hand():
     assert corpus.score == pytest.approx(meteor.value(sums)) and corpus.name == "METEOR (exact+stem)"
 
 
+def test_bokmal_is_stemmed_as_norwegian_is():
+    assert Meteor("nb").name == Meteor("no").name == "METEOR (exact+stem)"
+    assert Meteor("nb").counts("filene åpnes", "filen åpner") == Meteor("no").counts("filene åpnes", "filen åpner")
+
+
 def test_no_word_is_stemmed_by_what_was_scored_before():
     """NLTK's stemmer of Arabic, asked for several words, takes one for a noun where the word before was one."""
     hypothesis, reference = "والطلاب كتبوا الدروس", "الطلاب كتب الدروس"

@@ -116,6 +116,28 @@ def test_a_metric_that_cannot_be_made_leaves_the_time_and_the_other(tmp_path, mo
     assert series["lines"] == [[]]
 
 
+def test_a_metric_that_fails_while_it_scores_leaves_the_time_and_the_other(tmp_path, monkeypatch, capsys):
+    calls = []
+
+    def fails(metric, written, references):
+        calls.append(metric)
+        if len(calls) == 2:  # the second kind of batch
+            raise OSError("its program stopped")
+        return SimpleNamespace(score=1.0)
+
+    monkeypatch.setattr(BLEU, "corpus_score", fails)
+    source, target = tmp_path / "source.de", tmp_path / "target.en"
+    for path in (source, target):
+        path.write_text("Öffnen Sie die Datei.\n", "utf-8")
+    monkeypatch.setattr(speed, "translator", writing("open"))
+    given = {"arms": ("finetune",), "languages": ("de", "en"), "settings": Speed(repeats=1, beams=[1], device="cpu")}
+    speed.main(tmp_path / "speed.json", (small_model(tmp_path),), source, target, **given)
+    found = read_json(tmp_path / "speed.json")
+    assert [*found["failed"]] == ["BLEU"] and found["metrics"].count("BLEU") == 1
+    assert all(row["BLEU"] is None and row["chrF"] is not None for row in found["rows"]) and len(calls) == len(found["rows"])
+    assert "BLEU was not measured: " in capsys.readouterr().err
+
+
 def test_an_engine_that_is_not_there_leaves_the_others_to_be_timed(tmp_path, monkeypatch):
     source = tmp_path / "source.de"
     source.write_text("Öffnen Sie die Datei.\n", "utf-8")

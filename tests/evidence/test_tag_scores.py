@@ -35,6 +35,8 @@ def test_spans():
     assert spans(["B-PER", "I-PER", "B-PER", "O", "I-LOC", "I-PER"]) == {("PER", 0, 1), ("PER", 2, 2), ("LOC", 4, 4), ("PER", 5, 5)}
     assert len(spans(["NOUN", "NOUN", "VERB", "NOUN"])) == 3  # a run of one tag is one span, as XTREME has it
     assert spans(["O", "O"]) == set()
+    # what a word without a feature has is a tag like any other, also at the end and beside an O
+    assert spans(["Nom", "_", "O", "_"]) == {("Nom", 0, 0), ("_", 1, 1), ("_", 3, 3)}
 
 
 def test_a_sentence_is_counted_whatever_stood_before_it():

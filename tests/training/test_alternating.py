@@ -8,8 +8,9 @@ from workflow_scripts import registry
 from workflow_scripts.models.recognition import family_of
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError
+from workflow_scripts.text.files import write_lines
 from workflow_scripts.training.alternating import passages
-from workflow_scripts.training.bitext import Bitext
+from workflow_scripts.training.bitext import Bitext, read_bitext
 from workflow_scripts.training.objective import Text
 from workflow_scripts.training.pretraining import objective_for
 from workflow_scripts.training.pretraining_settings import Pretraining
@@ -37,3 +38,15 @@ def test_a_decoder_goes_on_with_them(tmp_path):
     assert [*labels] == [*read[1:], codec.tokenizer.eos_token_id]
     with pytest.raises(InputError, match=r"objective alternating is not for mBART"):
         objective_for("alternating", family_of(small_model(tmp_path / "made")))
+
+
+def test_a_part_of_a_corpus_is_a_stretch_of_it(tmp_path):
+    for code in ("de", "en"):
+        write_lines(tmp_path / f"train.{code}", [f"{code} sentence {number}" for number in range(200)])
+    files = [tmp_path / "train.de", tmp_path / "train.en"]
+    (one,) = read_bitext(files, set(), most=50, in_order=True)
+    first = int(one.sides["de"][0].split()[-1])
+    assert one.sides["en"] == [f"en sentence {number}" for number in range(first, first + 50)]
+    (other,) = read_bitext(files, set(), most=50)
+    assert [int(line.split()[-1]) for line in other.sides["de"]] != list(range(50))
+    assert registry.entry("objective", "alternating").in_order

@@ -149,6 +149,15 @@ def test_a_phase_that_was_stopped_at_a_look_makes_up_for_it(setup, tmp_path, mon
     assert [update for update, _, bleu in looks_in(tmp_path / "cut") if bleu] == ["4", "8"]
 
 
+def test_what_was_learnt_and_spent_before_a_stop_is_in_the_curve(setup, tmp_path, monkeypatch):
+    settings = Training(**{**TINY, "updates": 8, "evaluate_every": 8, "log_every": 50, "checkpoint": "last"})
+    with stopped_after(5, monkeypatch):
+        finetune(*setup, tmp_path / "cut", settings)
+    finetune(*setup, tmp_path / "cut", settings)
+    rows = {row["update"]: row for row in curve_of(tmp_path / "cut") if row["loss"]}
+    assert "5" in rows and 0 < float(rows["5"]["seconds"]) < float(curve_of(tmp_path / "cut")[-1]["seconds"])
+
+
 def test_a_phase_that_is_killed_in_a_look_loses_no_update(setup, tmp_path, monkeypatch):
     settings = Training(**{**TINY, "updates": 8, "evaluate_every": 4, "log_every": 1})
     whole = finetune(*setup, tmp_path / "whole", settings)

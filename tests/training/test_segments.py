@@ -113,6 +113,14 @@ def test_text_without_neighbours_is_said_and_read_as_it_is(tmp_path, codec, caps
         read(part, codec, block(veco=Veco(is_mlm=False)), seed=1)
 
 
+def test_dev_lines_without_neighbours_have_no_loss_where_single_segments_are_not_read(tmp_path, codec):
+    german, _ = manual_pairs(12)
+    dev = Part.write(tmp_path, "dev", Text({"de": german}, [], {"de": list(range(12))}))
+    assert [len(batch.rows) for batch in held_back(dev, codec, block(), seed=1)] == [12]
+    with pytest.raises(InputError, match="no two segments of the dev lines are adjacent"):
+        held_back(dev, codec, block(veco=Veco(is_mlm=False)), seed=1)
+
+
 def test_dev_rows_are_the_same_each_time(part, codec):
     found = [held_back(part, codec, block(), seed=1) for _ in range(2)]
     assert found[0] == found[1] and [batch.parallel for batch in found[0]] == [False, False, True]

@@ -49,7 +49,12 @@ def meteor_name(code: str, jar: str | None) -> str:
 
 def stemmed(code: str) -> bool:
     """Whether there is a Snowball stemmer for a language that is divided into words."""
-    return language(code).name.lower() in SnowballStemmer.languages and language(code).rouge_tokenizer == "words"
+    return _stemmer(code) in SnowballStemmer.languages and language(code).rouge_tokenizer == "words"
+
+
+def _stemmer(code: str) -> str:
+    """What NLTK calls the stemmer of a language, if it has one; that of Norwegian is for Bokmål."""
+    return "norwegian" if code == "nb" else language(code).name.lower()
 
 
 class _Meteor(SummedMetric):
@@ -86,7 +91,7 @@ class Meteor(_Meteor):
         super().__init__()
         self.name, self.tokenizer = meteor_name(code, None), RougeTokenizer(code)
         # NLTK's stemmer of Arabic keeps something of each word for the next one, so every word gets a stemmer of its own
-        self._stem = cache(lambda word: SnowballStemmer(language(code).name.lower()).stem(word)) if stemmed(code) else str
+        self._stem = cache(lambda word: SnowballStemmer(_stemmer(code)).stem(word)) if stemmed(code) else str
 
     def get_signature(self) -> Signature:
         """The settings that a score depends on, in the format of sacreBLEU's signatures."""

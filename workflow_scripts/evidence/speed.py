@@ -111,10 +111,14 @@ def main(
                     written, taken = timed(translate, portions, languages, settings.repeats)
                     row: dict[str, Any] = {"arm": arm, "way": way.name, "batched": batched}
                     row["sentences_per_second"] = len(lines) * len(taken) / sum(taken)
-                    row |= {name: measure.corpus_score(written, [references]).score for name, measure in measures.items()}
-                    row |= dict.fromkeys(failed)
+                    for name, measure in measures.items():
+                        with noted(failed, name):
+                            row[name] = measure.corpus_score(written, [references]).score
                     rows.append({**row, "seconds": [round(seconds, 4) for seconds in taken]})
                     print(row, flush=True)
+    for name, reason in failed.items():
+        print(f"{name} was not measured: {reason}", file=sys.stderr)
+    rows = [row | dict.fromkeys(failed) for row in rows]
     device = pick_device(settings.device)
     write_json(
         output,
@@ -124,7 +128,7 @@ def main(
             "text": str(source),
             "device": chip(device),
             "threads": threads,
-            "metrics": [*measures, *failed],
+            "metrics": [*dict.fromkeys([*measures, *failed])],
             "failed": failed,
             "not_timed": not_timed,
             "settings": asdict(settings),
@@ -149,8 +153,6 @@ def measured(code: str, settings: Scores) -> tuple[dict[str, Any], dict[str, str
     for name, make in metrics_of(code, settings).items():
         with noted(failed, name):  # without one metric there are still the others, and the time
             measures[name] = make()
-    for name, reason in failed.items():
-        print(f"{name} was not measured: {reason}", file=sys.stderr)
     return measures, failed
 
 

@@ -46,9 +46,12 @@ def spans(tags: Tags) -> set[tuple[str, int, int]]:
     with warnings.catch_warnings():
         # seqeval warns of tags without B- or I-, but reads them in the way that XTREME and XGLUE intend
         warnings.filterwarnings("ignore", message=".* seems not to be NE tag")
-        return set(get_entities([tag if tag == "O" or _PREFIXED.match(tag) else f"{_prefix(tag)}-{tag}" for tag in tags]))
+        # the mark keeps the tag _ apart from the type that seqeval gives to the O behind a sentence
+        found = get_entities([tag if tag == "O" or _PREFIXED.match(tag) else f"{_prefix(tag)}-{_MARK}{tag}" for tag in tags])
+    return {(kind.removeprefix(_MARK), first, last) for kind, first, last in found}
 
 
+_MARK = "="
 _PREFIXED = re.compile("[BIESLU]-.")
 
 

@@ -29,6 +29,7 @@ class Alternating:
     decoder=None,
     causal=True,
     reads="pairs",
+    in_order=True,
     cuts=True,
     label="reading sentences of two languages by turns",
     asks="Does it help to read text that changes its language with each sentence?",

@@ -15,7 +15,7 @@ import numpy as np
 from workflow_scripts.stage import InputError
 from workflow_scripts.text.corpus import leak_keys
 from workflow_scripts.text.files import evenly, lockstep, read_lines
-from workflow_scripts.training.ragged import Lines, Rows, same_choice
+from workflow_scripts.training.ragged import Lines, Rows, same_choice, same_stretch
 
 if TYPE_CHECKING:
     from workflow_scripts.models.batches import Row
@@ -41,8 +41,9 @@ class Bitext(NamedTuple):
         return len(next(iter(self.sides.values())))
 
 
-def read_bitext(files: Sequence[Path], forbidden: set[str], most: int | None = None) -> list[Bitext]:
-    """The pairs of corpora, without those of which a side has a key of `leak_keys` in `forbidden`; `most` of each, chosen at random.
+def read_bitext(files: Sequence[Path], forbidden: set[str], most: int | None = None, in_order: bool = False) -> list[Bitext]:
+    """The pairs of corpora, without those of which a side has a key of `leak_keys` in `forbidden`; `most` of each, chosen at random,
+    or, `in_order`, a stretch of so many that follow each other.
 
     `files` are both sides of each corpus, one after the other; a file's suffix is its language. Raises `InputError` where the sides
     of a corpus differ in length, or nothing is left of it.
@@ -55,7 +56,8 @@ def read_bitext(files: Sequence[Path], forbidden: set[str], most: int | None = N
         pairs = [pair for pair in whole if all(forbidden.isdisjoint(leak_keys(*side)) for side in zip(pair, codes, strict=True))]
         if not pairs:
             raise InputError(f"{paths[0]}: no pairs are left that are not in dev and test sets; give another corpus, or more text")
-        chosen = [pairs[place] for place in same_choice(len(pairs), most)]
+        places = same_stretch(len(pairs), most) if in_order else same_choice(len(pairs), most)
+        chosen = [pairs[place] for place in places]
         lines = [list(side) for side in zip(*chosen, strict=True)]
         found.append(Bitext(paths[0].parent.name, dict(zip(codes, lines, strict=True)), len(whole) - len(pairs)))
     return found

@@ -79,7 +79,8 @@ class Watch(TrainerCallback):
             reason = reason or ("another process got the signal to stop" if stop else "")
         if reason and state.global_step < state.max_steps:
             self.stopped = reason
-            control.should_save = control.should_training_stop = True
+            # the log has the time until here, and the loss since the last one, for what continues
+            control.should_log = control.should_save = control.should_training_stop = True
             # a look may take longer than the time between SIGTERM and SIGKILL
             control.should_evaluate = False
 

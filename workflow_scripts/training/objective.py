@@ -116,6 +116,8 @@ class Objective(registry.Entry):
     """Whether it is for families with sentinels alone (T5's kin), whose own objective it then is."""
     reads: Literal["lines", "pairs", "both"] = "lines"
     """What it learns from. One that reads `lines` gets the sides of bitext among them."""
+    in_order: bool = False
+    """Whether pairs that follow each other belong together: of a corpus with more than are wanted, it reads a stretch."""
     keys: tuple[str, ...] = ()
     """Of ours: the keys of a backbone's block that are its settings, which a phase has under `objective`."""
     asks: str = "Does this help?"

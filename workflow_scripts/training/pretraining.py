@@ -271,7 +271,8 @@ def pretrain(
 
     with tempfile.TemporaryDirectory(prefix="crossgap-") as name:
         folder = Path(name)
-        train, dev, left_out = read_text(block, texts)
+        in_order = objective_name is not None and registry.entry("objective", objective_name).in_order
+        train, dev, left_out = read_text(block, texts, in_order)
         # dev lines first, as they stand in the text
         lines = [line for code, text in train.lines.items() for line in (*dev.lines[code], *text)]
         start = make_start([*lines, *(line for one in train.bitext for side in one.sides.values() for line in side)], folder)
@@ -308,13 +309,14 @@ def pretrain(
         }
 
 
-def read_text(block: Pretraining, texts: Texts) -> tuple[Text, Text, dict[str, dict[str, int]]]:
+def read_text(block: Pretraining, texts: Texts, in_order: bool = False) -> tuple[Text, Text, dict[str, dict[str, int]]]:
     """Training and dev text of a block, neither with a sentence that the experiments hold out; raises `InputError` where it is short.
 
     Training has no line that is equal to a dev line. The third of what is returned counts the lines that were left out: `equal_to_dev`,
     by language, and those with a sentence that is `held_out`, by language, or by corpus for pairs.
 
-    A corpus may be an experiment's own: its dev set is then measured on, but no sentence of it is trained on.
+    A corpus may be an experiment's own: its dev set is then measured on, but no sentence of it is trained on. `in_order` is that of the
+    objective.
     """
 
     others = held_out_keys(path for path in texts.held_out if path not in texts.bitext_dev)
@@ -335,9 +337,9 @@ def read_text(block: Pretraining, texts: Texts) -> tuple[Text, Text, dict[str, d
     for code, text in train.items():
         if not text:
             raise InputError(f"{block.text[code]}: all {equal[code]} lines of {code} for training are equal to dev lines; give more text")
-    pairs = read_bitext(texts.bitext, forbidden | kept_back, block.bitext_pairs)
+    pairs = read_bitext(texts.bitext, forbidden | kept_back, block.bitext_pairs, in_order)
     left_out = {"equal_to_dev": equal, "held_out": {**held_out, **{one.name: one.held_out for one in pairs}}}
-    return _text(train, pairs), _text(dev, read_bitext(texts.bitext_dev, others, block.dev_lines)), left_out
+    return _text(train, pairs), _text(dev, read_bitext(texts.bitext_dev, others, block.dev_lines, in_order)), left_out
 
 
 def held_out_keys(files: Iterable[Path]) -> set[str]:

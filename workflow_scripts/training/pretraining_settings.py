@@ -48,7 +48,8 @@ class Pretraining:
     bitext: list[str] = field(default_factory=list)
     """Names of `corpora` whose training text is read too, or alone. Objectives for monolingual text read the sides separately."""
     bitext_pairs: Positive | None = None
-    """Number of pairs read from each corpus, drawn at random once for all models; by default all."""
+    """Number of pairs read from each corpus, drawn at random once for all models; by default all. `alternating`
+    reads a stretch of so many pairs that follow each other."""
     temperature: Annotated[float, Limits(ge=1)] = 1.0
     """Sampling temperature of corpora: one with n pairs is drawn in proportion to n^(1/temperature). At 1, each pair is read equally
     often. The objective `veco` samples languages in the same way."""

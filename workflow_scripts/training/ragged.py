@@ -75,6 +75,14 @@ def same_choice(number: int, most: int | None) -> Sequence[int]:
     return sorted(np.random.default_rng(number).permutation(number)[:most].tolist())
 
 
+def same_stretch(number: int, most: int | None) -> Sequence[int]:
+    """The places of at most `most` of so many items that follow each other, chosen as those of `same_choice`."""
+    if most is None or most >= number:
+        return range(number)
+    start = int(np.random.default_rng(number).integers(number - most + 1))
+    return range(start, start + most)
+
+
 class _Held(Sequence["Row"]):
     """Rows that are made when they are asked for, and equal to any others with the same ids."""
 

@@ -192,14 +192,21 @@ def read(part: Part, codec: "Codec", block: "Pretraining", seed: int) -> "Altern
 
 
 def held_back(part: Part, codec: "Codec", block: "Pretraining", seed: int) -> "list[Batch]":
-    """The rows of the dev text, of each language and each corpus, always with the same masks."""
+    """The rows of the dev text, of each language and each corpus, always with the same masks.
+
+    Raises `InputError` where nothing is left that a loss can be made of.
+    """
     room = Room.of(block.training, leave_out=False)
     made = []
     for is_parallel, groups in enumerate((monolingual(part, codec, room), parallel(part, codec, room))):
         for place, group in enumerate(groups):
+            if not (is_parallel or block.veco.is_mlm):
+                group = group._replace(rows=group.rows[group.rows[:, 1] >= 0])
             if len(group.rows):
                 rows = MaskedSegments([group], codec, block.masking, 1.0, seed).epoch(DEV_STREAM + 2 * place + is_parallel)
                 made.append(Batch(list(rows), bool(is_parallel), too_long=(group.about,)))
+    if not made:
+        raise InputError("backbone: no two segments of the dev lines are adjacent, and only loss is_mlm reads single ones; raise dev_lines")
     return made
 
 
