@@ -26,7 +26,7 @@ from workflow_scripts.tasks.passages import PassageReader
 from workflow_scripts.text.examples import Example
 from workflow_scripts.text.files import read_lines
 from workflow_scripts.training import backbone
-from workflow_scripts.training.adapter import adapt, main, merged, save_adapter
+from workflow_scripts.training.adapter import adapt, main, merge, save_adapter
 from workflow_scripts.training.backbone import Backbone
 from workflow_scripts.training.job import TrainingJob
 
@@ -57,7 +57,7 @@ def test_each_head_is_trained_whole_beside_an_adapter(models, family, parts, kin
         trained = {name.replace("modules_to_save.default.", "") for name in adapted.names}
         assert of_head and of_head <= trained and trained - of_head
         assert all(".lora_" in name or ".beside." in name for name in trained - of_head)
-        assert {*merged(adapted).state_dict()} == names and all(weight.requires_grad for weight in network.parameters())
+        assert {*merge(adapted).state_dict()} == names and all(weight.requires_grad for weight in network.parameters())
 
 
 def finetune(start, table, out, **changes):

@@ -26,7 +26,7 @@ from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.models.trimming import trim
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.text.files import read_lines
-from workflow_scripts.training.adapter import adapt, adapter_plugin, main, merged, save_adapter
+from workflow_scripts.training.adapter import adapt, adapter_plugin, main, merge, save_adapter
 from workflow_scripts.training.settings import Training
 
 LORA = {"kind": "lora", "rank": 4, "alpha": 8.0, "dropout": 0.1}
@@ -217,7 +217,7 @@ def test_each_family_takes_an_adapter(family, tmp_path):
     adapted = adapt(network, {"kind": "lora", "rank": 2}, 1)
     assert 0 < adapted.trained < sum(weight.numel() for weight in network.parameters()) / 4
     assert all(".lora_" in name for name in adapted.names)
-    assert set(merged(adapted).state_dict()) == names and all(weight.requires_grad for weight in network.parameters())
+    assert set(merge(adapted).state_dict()) == names and all(weight.requires_grad for weight in network.parameters())
 
 
 def test_what_a_models_kernels_read_past_an_adapter_gets_none(tmp_path):
@@ -232,7 +232,7 @@ def test_what_a_models_kernels_read_past_an_adapter_gets_none(tmp_path):
             weight.copy_(torch.randn_like(weight) if ".lora_B" in name else weight)
         rows = torch.tensor([[3, 4, 5, 6]])
         before = network(rows).logits
-        assert torch.allclose(merged(adapted)(rows).logits, before, atol=1e-4)
+        assert torch.allclose(merge(adapted)(rows).logits, before, atol=1e-4)
 
 
 def test_experts_that_get_no_adapter_are_named(tmp_path, capsys):
@@ -310,7 +310,7 @@ def test_an_adapter_of_a_model_in_16_bits_is_merged_in_float32(tmp_path):
     save_adapter(adapted, start, tmp_path / "adapter", {"base": {}, "languages": ["de", "en"]})
     main(tmp_path / "adapter", tmp_path / "merged", base=str(start))
     merged_weights = load_file(tmp_path / "merged/model.safetensors")
-    merged(adapted)
+    merge(adapted)
     trained_here = network.state_dict()
     changed = [name for name, weight in load_file(start / "model.safetensors").items() if not merged_weights[name].equal(weight.float())]
     assert changed and all(torch.allclose(merged_weights[name], trained_here[name], rtol=0, atol=1e-7) for name in changed)

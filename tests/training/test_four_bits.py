@@ -9,7 +9,7 @@ from tiny_decoders import small_decoder
 
 from workflow_scripts.stage import InputError
 from workflow_scripts.training import four_bits
-from workflow_scripts.training.adapter import adapt, merged
+from workflow_scripts.training.adapter import adapt, merge
 from workflow_scripts.training.loop import load_model
 from workflow_scripts.training.settings import Training
 
@@ -56,7 +56,7 @@ def test_matrices_come_back_with_what_the_adapter_adds(network):
     other = copy.deepcopy(adapted.wrapped)
     network.unrounded, network.is_loaded_in_4bit = before, True
     assert four_bits.is_rounded(network)
-    whole, wanted = merged(adapted), other.merge_and_unload()
+    whole, wanted = merge(adapted), other.merge_and_unload()
     assert not four_bits.is_rounded(whole) and [*dict(whole.named_parameters())] == [*dict(wanted.named_parameters())]
     for (name, weight), other_weight in zip(whole.named_parameters(), wanted.parameters(), strict=True):
         assert torch.allclose(weight, other_weight, atol=1e-6), name

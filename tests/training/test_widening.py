@@ -12,7 +12,7 @@ from workflow_scripts.models.engines import convert
 from workflow_scripts.models.networks import load_network, save_model
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.training.adapter import adapt, merged
+from workflow_scripts.training.adapter import adapt, merge
 from workflow_scripts.training.settings import Training
 
 WIDTH = 3
@@ -53,7 +53,7 @@ def test_a_wider_model_of_the_family_computes_the_same(family, widths, gated, tm
                 weight.copy_(torch.randn(weight.shape, generator=generator) * 0.2)
     learnt, trained = scores(network), adapted.trained
     assert not torch.allclose(learnt, before, atol=1e-2)
-    whole = merged(adapted)
+    whole = merge(adapted)
     assert torch.allclose(scores(whole), learnt, atol=1e-4) and {*whole.state_dict()} == names
     save_model(whole, load_codec(folder).tokenizer, tmp_path / "out")
     again = load_network(tmp_path / "out", "text", dropout=0.0, attention_dropout=0.0, seed=2)
@@ -109,7 +109,7 @@ def test_modules_as_wide_as_the_model_keep_their_last_layer():
     before = scores(network)
     adapted = adapt(network, {"kind": "bottleneck", "width": WIDTH}, 1)
     assert torch.allclose(scores(network), before, atol=1e-5)
-    assert torch.allclose(scores(merged(adapted)), before, atol=1e-5) and network.config.encoder_ffn_dim == 16 + WIDTH
+    assert torch.allclose(scores(merge(adapted)), before, atol=1e-5) and network.config.encoder_ffn_dim == 16 + WIDTH
 
 
 def test_a_family_without_a_setting_for_the_width_is_refused(tmp_path):

@@ -186,8 +186,8 @@ def _wrapped(entry: Adapter, network: Any, config: Any, head: str, parts: list[s
     return wrapped
 
 
-def merged(adapted: Adapted, finite: bool = True) -> Any:
-    """The network as it was built, with the adapter's weights merged into its own.
+def merge(adapted: Adapted, finite: bool = True) -> Any:
+    """Merge the adapter's weights into the network's own, in place, and return the network as it was built.
 
     Raises `InputError` where these are not finite and should be.
     """

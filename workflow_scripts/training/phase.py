@@ -12,7 +12,7 @@ from workflow_scripts.device import pick_precision
 from workflow_scripts.models.templates import Templates, plain
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.stage import InputError, is_first_process
-from workflow_scripts.training.adapter import Adapted, adapt, adapter_plugin, merged, remove_adapter, save_adapter
+from workflow_scripts.training.adapter import Adapted, adapt, adapter_plugin, merge, remove_adapter, save_adapter
 from workflow_scripts.training.callbacks import Diverged
 from workflow_scripts.training.checkpoints import describe_phase
 from workflow_scripts.training.curve import handed_on
@@ -158,10 +158,10 @@ def hand_over(
     remove_adapter(job.model.with_name("adapter"))  # an older one may have other files
     said = adapted.about()
     if diverged:
-        merged(adapted, finite=False)
+        merge(adapted, finite=False)
         return {"adapter": said}
     before = measure()
     save_adapter(adapted, job.start, job.model.with_name("adapter"), {**about, "seed": job.seed}, templates)
-    merged(adapted)
+    merge(adapted)
     both = {f"{unit}_{when}": value for when, found in (("before", before), ("after", measure())) for unit, value in found.items()}
     return {"adapter": {**said, "merged": {"rows": rows, **both}}}

@@ -186,7 +186,9 @@ def translation(block: Pretraining, train_text: Text, dev_text: Text, seed: int,
 def veco(block: Pretraining, train_text: Text, dev_text: Text, seed: int, folder: Path) -> Material:
     """Rows of two segments (masked pieces, the pieces to guess), masked anew in each epoch, and the losses of VECO on them."""
     if not block.veco.parallel:
-        train_text, dev_text = (merged(text, most)._replace(bitext=[]) for text, most in ((train_text, None), (dev_text, block.dev_lines)))
+        train_text, dev_text = (
+            with_sides(text, most)._replace(bitext=[]) for text, most in ((train_text, None), (dev_text, block.dev_lines))
+        )
     train, dev = (Part.write(folder, name, text) for name, text in (("train", train_text), ("dev", dev_text)))
     settings = {"veco": asdict(block.veco), "masking": asdict(block.masking), "temperature": block.temperature}
 
@@ -281,7 +283,7 @@ def pretrain(
         if entry.reads == "pairs" and not texts.bitext:
             raise InputError(f"backbone: objective {used} needs parallel text; name corpora in `{where}.bitext`")
         if entry.reads == "lines":
-            train, dev = merged(train), merged(dev, block.dev_lines)
+            train, dev = with_sides(train), with_sides(dev, block.dev_lines)
         sentences = {code: len(text) + len(dev.lines[code]) for code, text in train.lines.items()}
         pairs = {"pairs": {one.name: one.pairs for one in train.bitext}} if texts.bitext else {}
         prepare = partial(entry.prepare, block, train, dev, job.seed, folder / "text")
@@ -339,7 +341,7 @@ def read_text(block: Pretraining, texts: Texts, in_order: bool = False) -> tuple
             raise InputError(f"{block.text[code]}: all {equal[code]} lines of {code} for training are equal to dev lines; give more text")
     pairs = read_bitext(texts.bitext, forbidden | kept_back, block.bitext_pairs, in_order)
     left_out = {"equal_to_dev": equal, "held_out": {**held_out, **{one.name: one.held_out for one in pairs}}}
-    return _text(train, pairs), _text(dev, read_bitext(texts.bitext_dev, others, block.dev_lines, in_order)), left_out
+    return _of_documents(train, pairs), _of_documents(dev, read_bitext(texts.bitext_dev, others, block.dev_lines, in_order)), left_out
 
 
 def held_out_keys(files: Iterable[Path]) -> set[str]:
@@ -365,13 +367,13 @@ def without(documents: list[tuple[str, bool]], keys: set[str]) -> list[tuple[str
     return kept
 
 
-def _text(documents: dict[str, list[tuple[str, bool]]], bitext: list[Bitext]) -> Text:
+def _of_documents(documents: dict[str, list[tuple[str, bool]]], bitext: list[Bitext]) -> Text:
     """Text of lines that come with whether a document begins with them."""
     lines = {code: [line for line, _ in some] for code, some in documents.items()}
     return Text(lines, bitext, {code: [number for number, (_, begins) in enumerate(some) if begins] for code, some in documents.items()})
 
 
-def merged(text: Text, most: int | None = None) -> Text:
+def with_sides(text: Text, most: int | None = None) -> Text:
     """`text` with the sides of its bitext among its lines; of those at `most` so many in each language."""
     sides = unpaired(text.bitext, most)
     lines = {code: [*text.lines.get(code, []), *sides.get(code, [])] for code in {**text.lines, **sides}}

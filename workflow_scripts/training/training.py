@@ -43,7 +43,7 @@ from workflow_scripts.training.launching import launch
 from workflow_scripts.training.method import Method, of_plugin
 from workflow_scripts.training.objective import Objective, Text
 from workflow_scripts.training.phase import train_phase
-from workflow_scripts.training.pretraining import merged, objective_block, objective_for
+from workflow_scripts.training.pretraining import objective_block, objective_for, with_sides
 from workflow_scripts.training.ragged import same_choice
 from workflow_scripts.training.rows import Dev, Joined, MaskedRounds, NoisedRounds, ParallelText, Rounds, SwitchedText, aligned_dev
 from workflow_scripts.training.settings import Training
@@ -113,7 +113,7 @@ def learn(
     cut = replace(settings, too_long="cut") if documents and settings.too_long is None else settings
     block = objective_block(entry, json.loads(objective_settings), cut)
     with tempfile.TemporaryDirectory(prefix="crossgap-") as folder:
-        prepare = partial(entry.prepare, block, _text(train, entry.reads), _text(dev, entry.reads), job.seed, Path(folder) / "text")
+        prepare = partial(entry.prepare, block, _text_of(train, entry.reads), _text_of(dev, entry.reads), job.seed, Path(folder) / "text")
         material = plugins.call_if_theirs(entry, prepare, {}, lambda: f"settings {block.objective_settings}")
         method = material.method() if material.method else Method()
         method = of_plugin(entry, method._replace(about={"objective": entry.name, **method.about}), block.objective_settings)
@@ -130,13 +130,13 @@ def learn(
             material.finish(job.model)
 
 
-def _text(files: tuple[Path, ...], reads: str) -> Text:
+def _text_of(files: tuple[Path, ...], reads: str) -> Text:
     """The text of a part, as an objective that `reads` lines or pairs gets it."""
     if len(files) == 1:
         lines = dict.fromkeys(" ".join(line.split()) for line in read_lines(files[0]) if line.strip())
         return Text({files[0].suffix[1:]: [*lines]})
     pairs = Text({}, read_bitext(files, set()))
-    return merged(pairs) if reads == "lines" else pairs
+    return with_sides(pairs) if reads == "lines" else pairs
 
 
 def translate(
