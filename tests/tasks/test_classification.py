@@ -12,6 +12,7 @@ import warm
 from phases import assert_alike, assert_same
 from safetensors.torch import load_file
 from test_checkpoints import run_until, same
+from tiny_decoders import small_decoder
 from tiny_models import MANUAL
 
 from workflow_scripts.evidence.average import Significance
@@ -165,6 +166,16 @@ def test_long_pairs_lose_the_end_of_the_longer_text(models, family):
     once = long[: len(long) // 3]
     fits = len(reader.codec.encode([once], "en")[0])
     assert [Reader(models[family], length).cut([Example("Calc", once, "")], "en") for length in (fits, fits - 1)] == [0, 1]
+
+
+def test_the_end_is_lost_where_a_tokenizer_would_cut_the_beginning_off(tmp_path):
+    model = small_decoder(tmp_path, "qwen3")
+    settings = read_json(model / "tokenizer_config.json")
+    (model / "tokenizer_config.json").write_text(json.dumps({**settings, "truncation_side": "left"}), "utf-8")
+    reader = Reader(model, 12)
+    for pair in ("", "last " * 20):
+        ((ids, _),) = reader.rows([Example("Calc", "first " + "last " * 20, pair)], "en", LABELS)
+        assert reader.tokenizer.decode(list(ids)).count("first") == 1
 
 
 # ---------------------------------------------------------------------------------------------

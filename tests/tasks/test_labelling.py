@@ -12,14 +12,16 @@ import pytest
 import torch
 import warm
 from configurations import with_recipes, with_value
+from tiny_decoders import small_decoder
 
 from workflow_scripts.evidence import tag_scores
 from workflow_scripts.evidence.average import AVERAGE, Significance
+from workflow_scripts.models.networks import save_model
 from workflow_scripts.run import config, head_inputs
 from workflow_scripts.stage import InputError, read_json
 from workflow_scripts.tasks import head
 from workflow_scripts.tasks.head_model import load_token_head
-from workflow_scripts.tasks.labelling import LABELLING, Labelling, WordReader, tags_of_sentences, word_scores
+from workflow_scripts.tasks.labelling import LABELLING, Labelling, WordReader, load_tagger, tags_of_sentences, word_scores
 from workflow_scripts.text.examples import Example, read_table
 from workflow_scripts.text.labelled import Labelled, main
 from workflow_scripts.text.labelled_source import LabelledSource
@@ -122,6 +124,29 @@ def test_the_decoder_has_read_a_word_when_it_is_tagged(models):
     assert batch["decoder_input_ids"][at].tolist() == batch["input_ids"][0, [i for i, tag in enumerate(rows[0][1]) if tag >= 0]].tolist()
     first, second = (word_scores(network, reader, [row], "float32") for row in rows)
     assert not torch.allclose(first[1], second[1])
+
+
+@pytest.mark.parametrize("kind", ["gemma3_text", "qwen3"])
+def test_a_decoder_alone_has_read_the_whole_word_when_it_is_tagged(tmp_path, kind):
+    model = small_decoder(tmp_path, kind)
+    # two words that begin with the same piece
+    pieces = {word: WordReader(model, 64).pieces([sentence([word])])[0][0] for word in ("walking", "walked")}
+    assert len({ids[0] for ids in pieces.values()}) == 1 and min(map(len, pieces.values())) > 1
+    network = load_tagger(model, UPOS, Labelling(), 1)
+    reader = WordReader(model, 64)
+
+    def tagged(reader):
+        rows = [reader.rows([sentence(["the", word])], "en", UPOS)[0] for word in pieces]
+        return [word_scores(network, reader, [row], "float32")[1] for row in rows]
+
+    assert not torch.allclose(*tagged(reader))
+    save_model(network, reader.tokenizer, tmp_path / "tagger")
+    assert WordReader(tmp_path / "tagger", 64).tagged_piece == "last"
+    # one of an earlier version learnt the first piece, and is still read there
+    settings = read_json(tmp_path / "tagger/config.json")
+    del settings["tagged_piece"]
+    (tmp_path / "tagger/config.json").write_text(json.dumps(settings), "utf-8")
+    assert torch.allclose(*tagged(WordReader(tmp_path / "tagger", 64)))
 
 
 def run(models, text, folder: Path, family: str, seed: int = 1, **changes) -> Path:

@@ -104,6 +104,8 @@ def finetune(
     also = plugins.trained_by("task", task, with_choice(getattr(settings, task.key), job.choice))
     # an earlier way switched fewer words, and parts of them; what it trained is not gone on from
     also |= {"switched": "given words"} if settings.codeswitch and task.unit == "word" else {}
+    # nor from what learnt a word's tag at its first piece, where a decoder has not read the word
+    also |= {"tagged": "last piece"} if task.unit == "word" and family_of(job.start).causal else {}
     finetune_head(job, train, dev, settings, task.key, prepared, files, also)
 
 

@@ -88,6 +88,7 @@ class Reader:
         self.codec = load_codec(folder)
         self.codec.fallback = language or getattr(config, "finetuned_language", "")
         self.tokenizer = self.codec.tokenizer
+        self.tokenizer.truncation_side = "right"  # some chat models cut the beginning of a text off
         self.is_encoder = not self.codec.form.decoder
         self.has_decoder = not self.is_encoder
         self.has_types = self.is_encoder and getattr(config, "type_vocab_size", 1) > 1 and tells_texts_apart(self.tokenizer)

@@ -1,8 +1,9 @@
 """labelling: a model learns to tag the words of sentences in one language, and tags those in others.
 
 Parts of speech or named entities, as in XGLUE and XTREME. The first piece of a word carries its tag, as in BERT (Devlin et al.
-2019, section 5.3). mBERT and XLM-R tag with transformers' own heads. mBART and M2M-100 tag by the states of the decoder,
-which reads what the encoder reads (`tagger`). The commands are those of `head`; scores are accuracy and F1, beside those of a word list.
+2019, section 5.3). With a decoder alone the last one does, since it has read the whole word only there. mBERT and XLM-R tag with
+transformers' own heads. mBART and M2M-100 tag by the states of the decoder, which reads what the encoder reads (`tagger`). The
+commands are those of `head`; scores are accuracy and F1, beside those of a word list.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from workflow_scripts.evidence import tag_scores
 from workflow_scripts.evidence.average import scores_beside
 from workflow_scripts.models.batches import Row, decoder_input
 from workflow_scripts.models.products import quick_products
+from workflow_scripts.models.recognition import config_of, family_of
 from workflow_scripts.models.templates import word_blank
 from workflow_scripts.models.tokenisation import SPECIAL_PLACES
 from workflow_scripts.number_types import AboveZero, Positive
@@ -136,7 +138,7 @@ def measure(settings: Any, text: Any) -> Measure:
 
 
 class WordReader(Reader):
-    """Sentences of words as rows of ids whose first piece of each word has the word's tag, in the form of the model in `folder`.
+    """Sentences of words as rows of ids in which a piece of each word has its tag (`tagged_piece`), in the form of the model in `folder`.
 
     A word is cut into pieces by itself, with a blank before it where that makes a difference. Where the tokenizer's
     normalisation leaves nothing of a word, it is read as an unknown piece, as in XTREME.
@@ -149,6 +151,7 @@ class WordReader(Reader):
         self.room = self.max_length - sum(self.codec.around) - len(self.prefix)
         form = self.codec.form
         self.blank = word_blank(self.tokenizer) if form.by_structure or form.causal or form.reads_bytes else ""
+        self.tagged_piece = tagged_piece(folder)
         self.unread: set[str] = set()
         """Words that were read as an unknown piece because nothing was left of them."""
         self._pieces: dict[str, list[int]] = {}
@@ -177,18 +180,21 @@ class WordReader(Reader):
         return made
 
     def rows(self, examples: Sequence[Example], code: str, labels: list[str]) -> list[Row]:
-        """Ids of each example, and for each id the number of its word's tag where it is the word's first, else −100."""
+        """Ids of each example, and for each id the number of its word's tag where it is the piece that has it, else −100."""
         numbers = {label: number for number, label in enumerate(labels)}
         texts, tags = [], []
         for example, pieces in zip(examples, self.pieces(examples), strict=True):
             texts.append([*self.prefix, *(i for ids in pieces for i in ids)])
             named = zip(example.label.split(" "), pieces, strict=True)
-            of_words = [number for tag, ids in named for number in (numbers[tag], *[-100] * (len(ids) - 1))]
-            tags.append([-100] * len(self.prefix) + of_words)
+            tags.append([-100] * len(self.prefix) + [number for tag, ids in named for number in self._marked(numbers[tag], len(ids))])
         before, _ = self.codec.around
         framed = self.codec.framed(texts, code)
         padded = ([*[-100] * before, *row, *[-100] * (len(ids) - len(row) - before)] for ids, row in zip(framed, tags, strict=True))
         return [(array("i", ids), array("i", row)) for ids, row in zip(framed, padded, strict=True)]
+
+    def _marked(self, number: int, pieces: int) -> list[int]:
+        others = [-100] * (pieces - 1)
+        return [number, *others] if self.tagged_piece == "first" else [*others, number]
 
     def collate(self, rows: list[Row]) -> dict[str, torch.Tensor]:
         """A batch: ids and mask (rows × longest), the tags' numbers likewise, and the decoder's ids where it reads them.
@@ -200,6 +206,26 @@ class WordReader(Reader):
         for line, (_, tags) in zip(batch["labels"], rows, strict=True):
             line[: len(tags)] = torch.tensor(decoder_input(tags) if self.has_decoder else tags)
         return batch
+
+
+def tagged_piece(folder: Path) -> Literal["first", "last"]:
+    """Which piece of a word has its tag: the last for a decoder alone, else the first.
+
+    A tagger that was made of a decoder names it in its configuration. One that does not is of an earlier version, and learnt the first.
+    """
+    if not family_of(folder).causal:
+        return "first"
+    config = config_of(folder)
+    is_tagger = any(name.endswith("ForTokenClassification") for name in config.get("architectures") or ())
+    return config.get("tagged_piece", "first" if is_tagger else "last")
+
+
+def load_tagger(folder: Path, labels: list[str], *others: Any) -> Any:
+    """A model with a head for tags, whose configuration says at which piece of a word a decoder has its tag."""
+    network = load_token_head(folder, "labelling", labels, *others)
+    if family_of(folder).causal:
+        network.config.tagged_piece = tagged_piece(folder)
+    return network
 
 
 def tags_of_sentences(windows: Sequence[Example], tags: Sequence[str]) -> list[list[str]]:
@@ -232,7 +258,7 @@ LABELLING = head_task(
     head="labelling",
     baseline_learns=True,
     reader=lambda folder, settings, language: WordReader(folder, settings.max_length, settings.parts, language, Prefixes.of(settings)),
-    network=lambda folder, labels, *others: load_token_head(folder, "labelling", labels, *others),
+    network=load_tagger,
     predictions=predictions,
     counts=counts,
     scores=tag_scores.SCORES,
