@@ -9,7 +9,7 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, MBartConfig, MBartForConditionalGeneration
 
 from workflow_scripts.models.networks import share_embeddings
-from workflow_scripts.run.estimates import MBART_LARGE, Shape, gpu_gigabytes, training_memory
+from workflow_scripts.run.estimates import MBART_LARGE, Shape, gpu_gigabytes, is_without_bfloat16, training_memory
 from workflow_scripts.tasks.experiment import Trained, of_training
 from workflow_scripts.training import loop as trainer
 from workflow_scripts.training.adapter import adapt
@@ -122,3 +122,5 @@ def test_names_of_gpus():
     names |= {"gh200": 96, "nvidia_gh200_480gb": 96, "NVIDIA GH200 480GB": 96}
     names |= {"a100": 40, "nvidia_a100-sxm4-80gb": 80, "A100_80GB": 80, "h200": 141, "l40s": 48, "rtx_3090": 24, "mystery": None, "": None}
     assert {name: gpu_gigabytes(name) for name in names} == names
+    old = {"v100_32gb": True, "v100-16gb": True, "t4 16 GB": True, "rtx2080ti_11gb": True, "a100_80gb": False, "rtx_4090_24gb": False}
+    assert {name: is_without_bfloat16(name) for name in old} == old

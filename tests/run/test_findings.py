@@ -58,6 +58,9 @@ def test_the_rate_of_a_small_model_is_noted_for_a_published_one():
     raw = changed("backbones/bible", {"kind": "hub", "model": "facebook/mbart-large-cc25"})
     (note,) = findings.high_learning_rates(planned(raw))
     assert str(note).startswith("note   experiments.help-de-en.training.learning_rate: 0.002 is for small models")
+    raw["experiments"]["help-de-en"]["training"]["adapter"] = {"kind": "lora"}  # which wants such rates
+    assert not [*findings.high_learning_rates(planned(raw))]
+    del raw["experiments"]["help-de-en"]["training"]["adapter"]
     raw["experiments"]["help-de-en"]["training"]["learning_rate"] = 1e-4
     assert not [*findings.high_learning_rates(planned(raw))]
     raw["arms"]["csr"][0]["training"]["learning_rate"] = 1e-3

@@ -51,6 +51,12 @@ def test_each_may_list_the_combinations():
     assert list(config.load(raw).experiments) == ["help-de-en"]
 
 
+def test_places_of_a_template_are_left_to_it():
+    template = "From {source_language}: {source}\nIn {target_language}:"
+    made = config.load(many(templates={"task": template}))
+    assert made.experiments["help-es-en"].templates.task == template and made.experiments["help-es-en"].source == "es"
+
+
 @pytest.mark.parametrize(
     "each, message",
     [

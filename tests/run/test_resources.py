@@ -10,9 +10,12 @@ import pytest
 from configurations import DEFAULT, changed, planned
 from looks import found
 from test_partitions import CLUSTER
+from tiny_decoders import small_decoder
 
-from workflow_scripts.run import findings, partitions, resources
+from workflow_scripts.run import findings, model_findings, partitions, resources
 from workflow_scripts.run.findings import gigabytes
+from workflow_scripts.stage import read_json
+from workflow_scripts.training.settings import SHARDED_TOKENS
 
 pytestmark = pytest.mark.usefixtures("no_cluster")
 
@@ -259,3 +262,20 @@ def test_as_many_phases_as_run_at_once_have_checkpoints_with_moments():
     moments = [size * (12 * phase.checkpoints - 4 * phase.weights) for phase in trained for _ in range(int(phase.times))]
     needed = {number: resources.needed_disk(plans, number) for number in (2, 10**6)}
     assert needed[10**6] - needed[2] == pytest.approx(sum(moments) - 2 * max(moments))
+
+
+def test_a_sharded_update_goes_through_in_parts_that_nobody_tries():
+    raw = copy.deepcopy(DEFAULT)
+    raw["experiments"]["help-de-en"]["training"] |= {"sharded": True, "batch_tokens": 32_768}
+    (sharded,) = {phase.micro_batch_tokens for phase in resources.phases(planned(raw)) if phase.sharded}
+    assert sharded == SHARDED_TOKENS
+    assert {phase.lowers_memory.split()[-1] for phase in resources.phases(planned(raw)) if phase.sharded} == {str(SHARDED_TOKENS)}
+
+
+@pytest.mark.parametrize("experts", [{"num_local_experts": 8}, {"num_experts": 64}, {"num_experts": 1}])
+def test_a_mixture_of_experts_has_no_size_by_its_configuration(tmp_path, experts):
+    model = small_decoder(tmp_path, "llama")
+    settings = read_json(model / "config.json")
+    (model / "config.json").write_text(json.dumps(settings | experts), encoding="utf-8")
+    plans = planned(changed("backbones/bible", {"kind": "hub", "model": str(model)}))
+    assert (model_findings.shape_of(plans.backbones["bible"]) is None) is (experts != {"num_experts": 1})

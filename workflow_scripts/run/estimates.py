@@ -123,18 +123,19 @@ def vectors_disk(text: float, dimensions: int) -> float:
 
 
 _GPUS = {
-    **{"p100": 16, "v100": 16, "t4": 16, "a10": 24, "a30": 24, "l4": 24, "rtx3090": 24, "rtx4090": 24},
+    **{"1080ti": 11, "2080ti": 11, "p100": 16, "v100": 16, "t4": 16, "a10": 24, "a30": 24, "l4": 24, "rtx3090": 24, "rtx4090": 24},
     **{"a100": 40, "a40": 48, "a6000": 48, "l40": 48, "mi250": 64, "h100": 80, "h200": 141, "b200": 180, "mi300": 128},
 }
 
 
-_OLD = ("p100", "v100", "t4")
+_OLD = ("1080ti", "2080ti", "p100", "v100", "t4")
 """GPUs that do not compute in bfloat16, so that `precision: auto` is float32 on them."""
 
 
 def _known_gpu(model: str) -> str:
     """The GPU of `_GPUS` that the name of a cluster's is of; empty where there is none."""
-    plain = re.sub(r"[^a-z0-9]", "", model.lower())
+    # a size behind the name is none of its digits: v100_32gb
+    plain = re.sub(r"[^a-z0-9]", "", re.sub(r"[\W_]\d+\s*gb?\b", "", model.lower()))
     # an A40 is no A4000
     return next((name for name in sorted(_GPUS, key=len, reverse=True) if re.search(rf"{name}(?!\d)", plain)), "")
 

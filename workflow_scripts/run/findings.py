@@ -214,9 +214,9 @@ def high_learning_rates(plans: Plans) -> Iterator[Finding]:
     trained = ((plan, *phase) for plan in plans.of_run for phase in trained_by_updates(plan))
     for plan, arm, phase, training in trained:
         chain = [link.settings for link in plan.backbone_of(arm).chain]
-        # a new decoder, prompts and random weights want more
+        # a new decoder, prompts, an adapter and random weights want more
         read = any(block.published for block in chain) and not any(block.kind == "converted" for block in chain)
-        pretrained = read and phase.writes.decoder and phase.start == "previous"
+        pretrained = read and phase.writes.decoder and phase.start == "previous" and not training.adapter
         if pretrained and training.learning_rate > HIGHEST_RATE:
             where = f"arms.{arm}" if "learning_rate" in phase.training else plan.where
             rate = training.learning_rate

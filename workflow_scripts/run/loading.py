@@ -14,6 +14,7 @@ from typing import Any, get_origin
 
 from workflow_scripts import registry
 from workflow_scripts.config.experiments import task_name
+from workflow_scripts.models.templates import PLACES
 from workflow_scripts.names import instead
 from workflow_scripts.run.config_files import at_home
 from workflow_scripts.stage import InputError, read_rows, resource
@@ -214,10 +215,10 @@ def _keys_in(value: Any) -> Iterator[Any]:
 def _filled_in(value: Any, point: dict[str, Any]) -> Any:
     """`value` with `{key}` replaced by the point's value in all strings.
 
-    A string that is only the placeholder becomes the value, type included.
+    A string that is only the placeholder becomes the value, type included. Templates have places of their own, which stay.
     """
     if isinstance(value, dict):
-        return {_filled_in(key, point): _filled_in(item, point) for key, item in value.items()}
+        return {_filled_in(key, point): _filled_in(item, _without_places(key, point)) for key, item in value.items()}
     if isinstance(value, list):
         return [_filled_in(item, point) for item in value]
     if not isinstance(value, str):
@@ -227,6 +228,14 @@ def _filled_in(value: Any, point: dict[str, Any]) -> Any:
             return replacement
         value = value.replace(f"{{{key}}}", str(replacement))
     return value
+
+
+_PLACES = {"templates": PLACES, "verbaliser": ("text", "pair", "language")}
+"""A block with templates → the places in these."""
+
+
+def _without_places(key: Any, point: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in point.items() if name not in _PLACES.get(key, ())}
 
 
 def _merged(below: Any, above: Any) -> Any:

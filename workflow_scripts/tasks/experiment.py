@@ -17,7 +17,7 @@ from workflow_scripts.config.phases import Phase
 from workflow_scripts.names import undefined
 from workflow_scripts.tasks.plan import BackbonePlan, Plan
 from workflow_scripts.training.generator import AUTOREGRESSIVE
-from workflow_scripts.training.settings import Training
+from workflow_scripts.training.settings import SHARDED_TOKENS, Training
 
 BACKBONE = "backbone"
 """What distances call the model before any training, in the place of an arm."""
@@ -63,7 +63,7 @@ class Trained(NamedTuple):
 
 def of_training(rule: str, where: str, backbone: BackbonePlan, training: Training, times: float) -> Trained:
     """A phase that is trained by `Training` settings."""
-    micro = training.micro_batch_tokens
+    micro = SHARDED_TOKENS if training.sharded and training.micro_batch_tokens == "auto" else training.micro_batch_tokens
     kept = {"last": 2, "best": 3, "average": max(2, training.averaged), "average_best": training.averaged + 2}[training.checkpoint]
     left = {"last": 1, "best": 2, "average": training.averaged, "average_best": training.averaged + 1}[training.checkpoint]
     looks = 1 + training.updates // training.evaluate_every

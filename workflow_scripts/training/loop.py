@@ -29,13 +29,10 @@ from workflow_scripts.training.micro_batches import cells, parts_that_fit, try_p
 from workflow_scripts.training.packing import PackedBatches, check_packs, check_window, collate_packed, packed_forward, row_length
 from workflow_scripts.training.ragged import lengths_of
 from workflow_scripts.training.rows import Batches, Dev, Rounds, in_parts
-from workflow_scripts.training.settings import Training
+from workflow_scripts.training.settings import SHARDED_TOKENS, Training
 from workflow_scripts.training.sharding import is_sharded, shard, weights_here
 from workflow_scripts.training.trainer import fit, trainer_arguments
 from workflow_scripts.training.validation import dev_loss, dev_losses, dev_score
-
-SHARDED_TOKENS = 4_096
-"""Tokens that go through a device at once where the weights are spread over several, unless the settings say how many."""
 
 
 def train(

@@ -112,6 +112,8 @@ class Training:
 
 ROUNDING_ONLY = ("device", "log_every", "loss_every", "micro_batch_tokens", "loss", "recorded", "sharded", "gradient_checkpointing")
 """Settings that may change between a killed call and its continuation: they affect only rounding and dropout's random numbers."""
+SHARDED_TOKENS = 4_096
+"""Tokens that go through a device at once where the weights are spread over several, unless the settings say how many."""
 DEV_LOSSES = {"loss": "dev_loss", "smoothed_loss": "dev_smoothed_loss"}
 """`choose_by`, where it is a loss → its name in the report."""
 DEV_SCORES = {"BLEU": "dev_bleu", "ROUGE-L": "dev_rouge"}
