@@ -11,7 +11,7 @@ from workflow_scripts.lexicon.embeddings import main as learn
 from workflow_scripts.lexicon.vectors import read_vectors
 from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.noise.codeswitch import main
-from workflow_scripts.noise.released import span_lengths, switch_pieces
+from workflow_scripts.noise.released import span_lengths, switch_pieces, switched_pieces
 from workflow_scripts.noise.span_noise import SpanNoise
 from workflow_scripts.philox import generator
 from workflow_scripts.stage import InputError, read_json
@@ -90,6 +90,21 @@ def test_each_pair_gives_one_side_and_rows_are_trained_on_as_pieces(folder, tmp_
         mask = codec.tokenizer.mask_token_id
         assert all(len([i for i in noised if i != mask]) == len(labels) for noised, labels in rounds.epoch(number))
     assert rounds.epoch(0) != rounds.epoch(1)
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_noise_is_the_same_whatever_lines_are_read_at_once(folder, side):
+    lines, candidates = list(read_lines(folder / "t.de"))[side::2], {"▁die": ["▁x"], "▁": ["y", "z"], "en": ["▁w"]}
+    about = {"switch": switch_pieces, "codec": load_codec(folder / "model"), "candidates": candidates, "seed": 3, "noise": SpanNoise()}
+    total, in_parts = Counter(), Counter()
+    first, last = switched_pieces(lines, 0, [0, 1 << 30], **about, side=side, total=total)
+    parts = [
+        list(switched_pieces(some, at, [0, 1 << 30], **about, side=side, total=in_parts)) for some, at in ((lines[:7], 0), (lines[7:], 7))
+    ]
+    assert first != last and [first, last] == [a + b for a, b in zip(*parts, strict=True)] and total == in_parts
+    # the random numbers of a line are those of its number in the text
+    pieces, _ = switch_pieces(about["codec"].tokens(lines[7:8])[0], candidates, SpanNoise(), generator(3, side, 14 + side))
+    assert first[7] == " ".join(pieces)
 
 
 def test_a_model_is_needed_and_only_here(folder, tmp_path):

@@ -1,6 +1,7 @@
 """Classification: what the head reads, that it learns, goes on after a kill, and how accuracy is judged."""
 
 import json
+import shutil
 import signal
 from collections import Counter
 from pathlib import Path
@@ -12,7 +13,6 @@ import warm
 from phases import assert_alike, assert_same
 from safetensors.torch import load_file
 from test_checkpoints import run_until, same
-from tiny_decoders import small_decoder
 from tiny_models import MANUAL
 
 from workflow_scripts.evidence.average import Significance
@@ -168,8 +168,9 @@ def test_long_pairs_lose_the_end_of_the_longer_text(models, family):
     assert [Reader(models[family], length).cut([Example("Calc", once, "")], "en") for length in (fits, fits - 1)] == [0, 1]
 
 
-def test_the_end_is_lost_where_a_tokenizer_would_cut_the_beginning_off(tmp_path):
-    model = small_decoder(tmp_path, "qwen3")
+@pytest.mark.parametrize("family", ["bert", "qwen3"])
+def test_the_end_is_lost_where_a_tokenizer_would_cut_the_beginning_off(models, tmp_path, family):
+    model = shutil.copytree(models[family], tmp_path / "model")
     settings = read_json(model / "tokenizer_config.json")
     (model / "tokenizer_config.json").write_text(json.dumps({**settings, "truncation_side": "left"}), "utf-8")
     reader = Reader(model, 12)

@@ -85,13 +85,14 @@ def test_nothing_of_a_word_is_left_but_its_tag(models):
     assert sum(number >= 0 for number in tags) == 3 and ids[2] == reader.tokenizer.unk_token_id and reader.unread == {"\u200e"}
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", [*FAMILIES, "qwen3"])
 def test_long_sentences_are_cut_between_words_and_none_is_lost(models, family):
     reader = WordReader(models[family], 12)
     long = [sentence([f"word{i}" for i in range(30)], line=1), sentence(["x" * 200, "y"], line=2), sentence(["a"], line=3)]
     windows = reader.windows(long)
     assert [word for w in windows for word in split_words(w.text)] == [word for e in long for word in split_words(e.text)]
-    assert max(len(ids) for ids, _ in reader.rows(windows, "en", UPOS)) <= 12 and len(windows) > 5
+    rows = reader.rows(windows, "en", UPOS)
+    assert max(len(ids) for ids, _ in rows) <= 12 and len(windows) > 5 and sum(tag >= 0 for _, tags in rows for tag in tags) == 33
     given = tags_of_sentences(windows, [str(i) for i in range(33)])
     assert [len(tags) for tags in given] == [30, 2, 1] and [tag for tags in given for tag in tags] == [str(i) for i in range(33)]
 
@@ -147,6 +148,15 @@ def test_a_decoder_alone_has_read_the_whole_word_when_it_is_tagged(tmp_path, kin
     del settings["tagged_piece"]
     (tmp_path / "tagger/config.json").write_text(json.dumps(settings), "utf-8")
     assert torch.allclose(*tagged(WordReader(tmp_path / "tagger", 64)))
+
+
+@pytest.mark.parametrize("family, said", [("qwen3", {"tagged": "last piece"}), ("bert", {})])
+def test_checkpoints_of_a_decoder_that_learnt_the_first_piece_are_not_gone_on_from(models, tmp_path, monkeypatch, family, said):
+    described = []
+    monkeypatch.setattr(head, "finetune_head", lambda *given: described.append(given[-1]))
+    job = TrainingJob(models[family], *(tmp_path / name for name in ("model", "curve.tsv", "report.json", "checkpoints")))
+    head.finetune(LABELLING, job, train=(), dev=(), settings=LABELLING.finetune_settings(language="en", labels=UPOS, epochs=1))
+    assert described == [said]
 
 
 def run(models, text, folder: Path, family: str, seed: int = 1, **changes) -> Path:

@@ -61,6 +61,20 @@ def test_several_members_keep_their_format_and_their_characters(server, tmp_path
     assert acquisition.suffix(Data(url="x.zip", member=["a.jsonl", "b.txt"])) == ".txt"
 
 
+def test_members_are_put_together_as_their_format_allows(server, tmp_path):
+    packed, word = io.BytesIO(), "1\tDatei\tDatei\tNOUN"
+    with zipfile.ZipFile(packed, "w") as archive:
+        for name in ("a", "b"):
+            archive.writestr(f"{name}.conllu", f"{word}\n")
+            archive.writestr(f"{name}.json", '{"data": []}')
+    server.files["/x.zip"] = packed.getvalue()
+    where = {"url": f"{server.url}/x.zip", "sha256": sha256(packed.getvalue())}
+    # each is a sentence of its own
+    assert list(read_lines(acquired(tmp_path, Data(**where, member="*.conllu")), normalise=False)) == [word, "", word, ""]
+    with pytest.raises(InputError, match="is one of 2 JSON files, which cannot be put together; name one member"):
+        acquired(tmp_path, Data(**where, member="*.json"))
+
+
 def test_columns_of_a_table_may_be_named_by_its_first_line(server, tmp_path):
     table = b"english\tgerman\none\teins\n"
     server.files["/x.tsv"] = table

@@ -56,6 +56,12 @@ def test_messages_and_translations_are_read_and_others_counted(tmp_path):
     assert read(tmp_path / "latin.po", latin)[0] == PAIRS
 
 
+@pytest.mark.parametrize("mark", "\x0b\x0c\x85\u2028\u2029")
+def test_what_ends_a_line_elsewhere_is_a_blank_in_a_catalogue(tmp_path, mark):
+    message = f'msgid "Open{mark}now."\nmsgstr "Jetzt{mark}öffnen."\n'
+    assert read(tmp_path / "de.po", f"{GERMAN}\n{message}")[0] == [("Open now.", "Jetzt öffnen.")]
+
+
 @pytest.mark.parametrize(
     "code, rule, forms, expected, others",
     [

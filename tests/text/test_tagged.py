@@ -41,6 +41,7 @@ EXPECTED = [(["The", "house"], ["DET", "NOUN"]), (["#", "!"], ["NOUN", "PUNCT"])
             "# id 1\tdomain=en\nThe _ _ DET\nhouse _ _ NOUN\n\n# id 2\tdomain=en\n# _ _ NOUN\n! _ _ PUNCT\n",
             {"columns": {"tag": 4}},
         ),
+        ("klue.tsv", "## id 1\tThe house\nThe\tDET\nhouse\tNOUN\n\n## id 2\t# !\n#\tNOUN\n!\tPUNCT\n", {}),
         ("train-en.tsv", "en:The\tDET\nen:house\tNOUN\n\nen:#\tNOUN\nen:!\tPUNCT\n", {}),
         ("docstart.xz", "-DOCSTART- -X-\n\nThe DET\nhouse NOUN\n\n\n\n# text = x\n# NOUN\n! PUNCT\n", {}),
         ("conll2003", "The x 1 DET\nhouse y 2 NOUN\n\n# z 3 NOUN\n! ! 4 PUNCT\n", {"columns": {"tag": 4}}),

@@ -205,37 +205,47 @@ def read_weights(
     except (RuntimeError, OSError, EOFError, ValueError, SafetensorError) as error:
         said = in_one_line(error)
         raise InputError(f"{folder}: its weights do not fit its config.json ({said}); download or copy the model again") from None
-    missing = share_embeddings(network, {*read["missing_keys"]})
-    if sizes := sorted(read["mismatched_keys"]):
-        name, found, wanted = sizes[0]
-        more = f"; so have {len(sizes) - 1} more" if sizes[1:] else ""
-        said = f"{name} has the size {_size(found)}, not {_size(wanted)}{more}"
-        raise InputError(f"{folder}: its weights do not fit its config.json ({said}); download or copy the model again")
-    is_body = network.base_model is network
-    body = "" if is_body else f"{network.base_model_prefix}."
-    is_own = type(network).__name__ in (getattr(network.config, "architectures", None) or ())
-    may_be_new = new_head and not is_own
-
-    def head_or_pooler(name: str) -> bool:
-        return (may_be_new and not name.startswith(body)) or ("pooler." in name and (is_body or may_be_new))
-
-    if lost := sorted(name for name in missing if not (may_lack or head_or_pooler)(name)):
-        there = f", and has {sorted(read['unexpected_keys'])[0]}, which no such model has" if read["unexpected_keys"] else ""
-        none_is_known = is_part and not {name for name in network.state_dict() if name.startswith(body)} - missing
-        raise InputError(f"{folder}: {_why_lost(folder, network, f'it lacks {some_names(lost)}{there}', none_is_known)}")
-    unread = sorted(read["unexpected_keys"])
+    missing, unread = share_embeddings(network, {*read["missing_keys"]}), sorted(read["unexpected_keys"])
+    _check_sizes(folder, sorted(read["mismatched_keys"]))
+    _check_missing(folder, network, missing, may_lack or _new_or_pooler(network, new_head), unread, is_part)
     if is_part:
-        whole, unread = unread, [name for name in unread if _is_of_text(network, name)]
-        left = f"; what sees or hears is left out ({len(whole) - len(unread)} weights)"
-        print(f"note: {folder}: {type(network).__name__}, its text part, is read{left}", flush=True)
-        network._weight_conversions = None  # by which it would be saved under the names of the whole
-        output, embeddings = network.get_output_embeddings(), network.get_input_embeddings()
-        # the whole may say that they are one, and its files have two
-        network.config.tie_word_embeddings = output is None or output.weight is embeddings.weight
+        unread = _made_a_text_model(folder, network, unread)
     if unread:
         print(f"note: {folder}: {type(network).__name__} does not read {some_names(unread)} of its weights", flush=True)
     network.unread, network.drawn = unread, sorted(missing)
     return network
+
+
+def _check_sizes(folder: Path | str, mismatched: list[tuple[str, Any, Any]]) -> None:
+    """Raise `InputError` where weights are of another size: the name of each, its size, and that which it should have."""
+    if mismatched:
+        name, found, wanted = mismatched[0]
+        more = f"; so have {len(mismatched) - 1} more" if mismatched[1:] else ""
+        said = f"{name} has the size {_size(found)}, not {_size(wanted)}{more}"
+        raise InputError(f"{folder}: its weights do not fit its config.json ({said}); download or copy the model again")
+
+
+def _check_missing(
+    folder: Path | str, network: Any, missing: set[str], may_lack: Callable[[str], bool], unread: list[str], is_part: bool
+) -> None:
+    """Raise `InputError` where a folder lacks weights that it may not lack; `is_part` is of the text part of a larger model."""
+    if lost := sorted(name for name in missing if not may_lack(name)):
+        there = f", and has {unread[0]}, which no such model has" if unread else ""
+        none_is_known = is_part and not {name for name in network.state_dict() if name.startswith(_prefix_of_body(network))} - missing
+        raise InputError(f"{folder}: {_why_lost(folder, network, f'it lacks {some_names(lost)}{there}', none_is_known)}")
+
+
+def _new_or_pooler(network: Any, new_head: bool) -> Callable[[str], bool]:
+    """What a folder may lack by default, see `read_weights`."""
+    is_body, body = network.base_model is network, _prefix_of_body(network)
+    is_own = type(network).__name__ in (getattr(network.config, "architectures", None) or ())
+    may_be_new = new_head and not is_own
+    return lambda name: (may_be_new and not name.startswith(body)) or ("pooler." in name and (is_body or may_be_new))
+
+
+def _prefix_of_body(network: Any) -> str:
+    """What the names of all weights but a head's begin with."""
+    return "" if network.base_model is network else f"{network.base_model_prefix}."
 
 
 def _why_lost(folder: Path | str, network: Any, lacks: str, none_is_known: bool) -> str:
@@ -268,6 +278,18 @@ TEXT_PART = {
     r"^model\.(language_model|text_model)\.": "model.",
 }
 """How files name the weights of a text part → how a model of that part alone has them."""
+
+
+def _made_a_text_model(folder: Path | str, network: Any, unread: list[str]) -> list[str]:
+    """Make the text part of a larger model one of its own; returns which of the `unread` weights are of text."""
+    of_text = [name for name in unread if _is_of_text(network, name)]
+    left = f"; what sees or hears is left out ({len(unread) - len(of_text)} weights)"
+    print(f"note: {folder}: {type(network).__name__}, its text part, is read{left}", flush=True)
+    network._weight_conversions = None  # by which it would be saved under the names of the whole
+    output, embeddings = network.get_output_embeddings(), network.get_input_embeddings()
+    # the whole may say that they are one, and its files have two
+    network.config.tie_word_embeddings = output is None or output.weight is embeddings.weight
+    return of_text
 
 
 def _is_of_text(network: Any, name: str) -> bool:
@@ -311,7 +333,7 @@ def share_embeddings(network: Any, missing: set[str]) -> set[str]:
     body: Any = network.base_model
     if getattr(network.config, "tie_word_embeddings", True) or not hasattr(body, "shared"):
         return missing
-    prefix = "" if body is network else f"{network.base_model_prefix}."
+    prefix = _prefix_of_body(network)
     halves = [half for half in ("encoder", "decoder") if hasattr(body, half)]  # one where a head reads the encoder alone
     tables = {f"{prefix}{name}.weight": body.get_submodule(name) for name in ("shared", *(f"{half}.embed_tokens" for half in halves))}
     there = [name for name in tables if name not in missing]

@@ -24,7 +24,7 @@ from workflow_scripts.models.tokenisation import load_codec
 from workflow_scripts.noise import span_noise
 from workflow_scripts.noise.candidates import Candidates, Lookup, load_candidates, load_lookups, permute_candidates
 from workflow_scripts.noise.entry import Noise
-from workflow_scripts.noise.released import pieces_of, write_pieces
+from workflow_scripts.noise.released import every_second, pieces_of, switched_pieces
 from workflow_scripts.noise.rounds import DEV_ROUND, REPORT, write_rounds
 from workflow_scripts.noise.span_noise import SpanNoise
 from workflow_scripts.noise.switching import Kind, switch_lines, switched, with_shares
@@ -119,14 +119,16 @@ def main(
         if entry.lexicon == "scrambled":
             candidates = permute_candidates(candidates, vocabularies[1 - side].counts, settings.frequency_bin, seed)
         spellings = (vocabularies[side].spellings, vocabularies[1 - side].spellings) if settings.capitals == "own" else None
-        write: Writer
+        noised: Noised
         if codec:
-            write = partial(write_pieces, switch=entry.make, codec=codec, candidates=candidates, seed=seed, side=side, noise=settings.noise)
+            noised = partial(
+                switched_pieces, switch=entry.make, codec=codec, candidates=candidates, seed=seed, side=side, noise=settings.noise
+            )
+            shares[code] = write_side(text, dev, code, rounds, output, noised, partial(every_second, side=side))
         else:
             lookup = Lookup(candidates, code, into, spellings)
             noised = partial(switched, lookup=lookup, entry=entry, own=own, seed=seed, side=side, noise=settings.noise)
-            write = partial(write_words, noised=noised)
-        shares[code] = write_side(text, dev, code, rounds, output, write)
+            shares[code] = write_side(text, dev, code, rounds, output, noised)
     _write_report(output, entry, rounds, languages, seed, shares, settings, own)
 
 
@@ -184,8 +186,9 @@ def one_sided(
     own = own_settings(entry, noise_settings)
     noise = replace(settings.noise, poisson_lambda=span_noise.SINGLE) if pairs else settings.noise
     noised: Noised = partial(switched, lookup=lookup, entry=entry, own=own, seed=seed, side=0, noise=noise)
-    write = partial(write_words, noised=partial(_each_text, noised=noised) if pairs else noised, read=read)
-    shares = {language: write_side(text, dev, language, rounds, output, write)}
+    if pairs:
+        noised = partial(_each_text, noised=noised)
+    shares = {language: write_side(text, dev, language, rounds, output, noised, read)}
     _write_report(output, entry, rounds, [language], seed, shares, settings, own, into=into, pairs=pairs)
 
 
@@ -260,25 +263,24 @@ def _write_report(
 # ---------------------------------------------------------------------------------------------
 # rounds
 
-Writer = Callable[[Path, dict[int, Path], Counter[str]], None]
-"""Writes the rounds of a text, by number, and adds up the counts of `switch_lines`."""
 Noised = Callable[..., Iterator[list[str]]]
-"""Gives the noised lines of rounds, as `switching.switched` does."""
+"""Gives the noised lines of rounds, and adds up the counts, as `switching.switched` and `released.switched_pieces` do."""
 
 
-def write_side(text: Path, dev: Path, code: str, rounds: int, output: Path, write: Writer) -> dict[str, float]:
-    """Write the noised dev text of one side and the rounds of its training text; returns the shares of switched words in these."""
-    total: Counter[str] = Counter()
+def write_side(
+    text: Path, dev: Path, code: str, rounds: int, output: Path, noised: Noised, read: Callable[[Path], Iterator[str]] = read_lines
+) -> dict[str, float]:
+    """Write the noised dev text of one side and the rounds of its training text; returns the shares of switched words in these.
+
+    Rows are a noised line and the line, for the lines that `read` finds in a text.
+    """
     for earlier in output.glob(f"round*.{code}.tsv.zst"):  # left by an earlier call by hand, which may have written more rounds
         earlier.unlink()
-    write(dev, {DEV_ROUND: output / f"dev.{code}.tsv.zst"}, Counter())
-    write(text, {number: output / f"round{number}.{code}.tsv.zst" for number in range(rounds)}, total)
+    total: Counter[str] = Counter()
+    files = {number: output / f"round{number}.{code}.tsv.zst" for number in range(rounds)}
+    write_rounds({DEV_ROUND: output / f"dev.{code}.tsv.zst"}, partial(read, dev), partial(noised, total=Counter()))
+    write_rounds(files, partial(read, text), partial(noised, total=total))
     return with_shares(total)
-
-
-def write_words(source: Path, files: dict[int, Path], total: Counter[str], *, noised: Noised, read: Callable = read_lines) -> None:
-    """Write rounds of the lines that `read` finds in `source`: the noised line, and the line."""
-    write_rounds(files, partial(read, source), partial(noised, total=total))
 
 
 def rows_of_pairs(examples: Path) -> Iterator[str]:

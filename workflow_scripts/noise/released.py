@@ -10,6 +10,7 @@ The training code that Zan et al. published adds noise in another way than their
 - Each pair gives only one side, alternately the first and the second.
 """
 
+import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -21,14 +22,14 @@ from workflow_scripts.models.tokenisation import Codec
 from workflow_scripts.models.tokenizer import WORD_START
 from workflow_scripts.noise.span_noise import SpanNoise
 from workflow_scripts.philox import generator
-from workflow_scripts.text.files import read_lines, write_lines
+from workflow_scripts.text.files import read_lines
 from workflow_scripts.text.words import MASK
 
 
-def write_pieces(
-    source: Path,
-    files: dict[int, Path],
-    total: Counter[str],
+def switched_pieces(
+    lines: list[str],
+    first: int,
+    rounds: list[int],
     *,
     switch: Callable[..., tuple[list[str], dict[str, float]]],
     codec: Codec,
@@ -36,21 +37,26 @@ def write_pieces(
     seed: int,
     side: int,
     noise: SpanNoise,
-) -> None:
-    """Write rounds of every second line of a text, from line `side` on: its noised pieces, and the line; adds up counts in `total`.
+    total: Counter[str],
+) -> Iterator[list[str]]:
+    """The noised pieces of lines of `every_second` in each round, as `rounds.write_rounds` asks for them; `total` adds up the counts.
 
     `switch` is the noise: `switch_pieces`, or one of its form.
     """
+    rows = codec.tokens(lines)
+    for number in rounds:
+        noised = []
+        for place, pieces in enumerate(rows, first):
+            # the random numbers are those of the line's number in the whole text
+            new, counts = switch(pieces, candidates, noise, generator(seed, 2 * number + side, 2 * place + side))
+            total.update(counts)
+            noised.append(" ".join(new))
+        yield noised
 
-    def rows(number: int) -> Iterator[str]:
-        for sentence, line in enumerate(read_lines(source)):
-            if sentence % 2 == side:
-                pieces, counts = switch(codec.tokens([line])[0], candidates, noise, generator(seed, 2 * number + side, sentence))
-                total.update(counts)
-                yield f"{' '.join(pieces)}\t{line}"
 
-    for number, path in files.items():
-        write_lines(path, rows(number))
+def every_second(text: Path, side: int) -> Iterator[str]:
+    """Every second line of a text, from line `side` on."""
+    return itertools.islice(read_lines(text), side, None, 2)
 
 
 def pieces_of(text: Path, codec: Codec) -> Iterator[str]:

@@ -42,6 +42,7 @@ from workflow_scripts.text.help_pages import debian_package, index_path, index_u
 from workflow_scripts.text.hub import HuggingFace, download_command, download_dataset
 from workflow_scripts.text.parallel import Pair, Source, block_of, clean_text, needs_columns, read_pairs
 from workflow_scripts.text.sides import Sentence, is_tagged, plain_sentences, sentences_of
+from workflow_scripts.text.tag_columns import CONLLU
 
 
 @dataclass
@@ -241,11 +242,19 @@ def _from_url(settings: Data, output: Path) -> dict[str, Any]:
     elif len(files[""]) == 1 and not is_tagged(files[""][0]) and packing(files[""][0]) == packing(output):
         shutil.copyfile(files[""][0], output)
     else:
-        # characters stay as they are: the starts of answers count them
-        parts = (plain_sentences(path) if is_tagged(path) else read_lines(path, normalise=False) for path in files[""])
-        write_lines(output, itertools.chain.from_iterable(parts))
+        write_lines(output, itertools.chain.from_iterable(_lines_of(path, len(files[""])) for path in files[""]))
     counts = {"passed_over": dict(passed)} if passed else {}
     return {"url": urls if len(urls) > 1 else urls[""], "sha256": settings.sha256, **counts}
+
+
+def _lines_of(path: Path, number: int) -> Iterator[str]:
+    """The lines of one of so many files that become one. Raises `InputError` for JSON that is no line each."""
+    if kind_of(path) == ".json" and number > 1:
+        raise InputError(f"{path}: is one of {number} JSON files, which cannot be put together; name one member, or several data sets")
+    # characters stay as they are: the starts of answers count them
+    yield from plain_sentences(path) if is_tagged(path) else read_lines(path, normalise=False)
+    if kind_of(path) in CONLLU:
+        yield ""  # the last sentence of a file may lack the empty line that ends it
 
 
 def _by_side(setting: Any) -> dict[str, Any]:

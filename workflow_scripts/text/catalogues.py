@@ -34,6 +34,7 @@ def read_catalogue(path: Path, wanted: tuple[str, str], passed: Counter[str]) ->
 
     text = _text(path)
     _check_lines(path, text)
+    text = re.sub("[\x0b\x0c\x1c-\x1e\x85\u2028\u2029]", " ", text)  # polib would end a line there
     try:
         catalogue = polib.pofile(text)
     except OSError as error:  # its message names the line

@@ -324,7 +324,7 @@ def _read_parquet(path: Path, columns: dict[str, int | str], languages: tuple[st
 def _read_tsv(lines: Iterator[tuple[int, dict[str, str]]], languages: tuple[str, str], clean: Sides) -> Iterator[Pair]:
     for number, row in lines:
         a, b = (make(row[code]) for make, code in zip(clean, languages, strict=True))
-        yield Pair(row.get("document", block_of(number)), a, b, number)
+        yield Pair(row.get("document") or block_of(number), a, b, number)
 
 
 def rows(path: Path, columns: dict[str, int | str], header: bool = False, quoted: bool = False) -> Iterator[tuple[int, dict[str, str]]]:

@@ -262,10 +262,12 @@ def _column_rows(path: Path, layout: Layout, known: set[str]) -> Rows:
 def _is_comment(line: str, cells: list[str], layout: Layout, known: set[str]) -> bool:
     """Whether a line that begins with ``#`` is a comment and not a word, such as ``#`` or ``#love``, with its tag.
 
-    Where blanks separate the columns a comment may have a tab, as in MultiCoNER's ``# id 1<tab>domain=en``.
+    A comment may have a tab, as MultiCoNER's ``# id 1<tab>domain=en`` and KLUE's ``## id<tab>sentence``.
     """
+    if len(cells) >= layout.tag and cells[layout.tag - 1] in known:
+        return False
     separated = layout.cells is cells_of and "\t" in line
-    return not separated and cells[0] == "#" and not (len(cells) >= layout.tag and cells[layout.tag - 1] in known)
+    return bool(re.match("#+ ", line)) or (not separated and cells[0] == "#")
 
 
 def _json_rows(path: Path, columns: dict[str, int | str], changed: Counter[str]) -> Rows:
@@ -280,7 +282,7 @@ def _json_rows(path: Path, columns: dict[str, int | str], changed: Counter[str])
             raise TypeError("words and tags must be lists")
         if None in words or None in tags:
             raise ValueError("null is no word, and no tag")
-        return str(row.get("document", "")), [whole_characters(str(word)) for word in words], [*map(str, tags)]
+        return str(row.get("document") or ""), [whole_characters(str(word)) for word in words], [*map(str, tags)]
 
     wanted = f"lists under {keys['word']!r} and {keys['tag']!r}"
     for number, (document, words, tags) in json_rows(path, sentence, wanted):
