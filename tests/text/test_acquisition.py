@@ -61,18 +61,37 @@ def test_several_members_keep_their_format_and_their_characters(server, tmp_path
     assert acquisition.suffix(Data(url="x.zip", member=["a.jsonl", "b.txt"])) == ".txt"
 
 
-def test_members_are_put_together_as_their_format_allows(server, tmp_path):
-    packed, word = io.BytesIO(), "1\tDatei\tDatei\tNOUN"
+@pytest.mark.parametrize(
+    "name, members, header, expected",
+    [
+        ("conllu", ["1\tDatei\tDatei\tNOUN"], False, ["1\tDatei\tDatei\tNOUN", "", "1\tDatei\tDatei\tNOUN"]),
+        ("conllu", ["1\tDatei", ""], False, ["1\tDatei", "", "1\tDatei", ""]),
+        ("iob2", ["Datei O"], False, ["Datei O", "", "Datei O"]),
+        # sentences of words in a table, and a table of texts
+        ("tsv", ["Datei\tO", "", "neu\tO"], False, ["Datei\tO", "", "neu\tO", "", "Datei\tO", "", "neu\tO"]),
+        ("tsv", ["text\tlabel", "one\tyes"], True, ["text\tlabel", "one\tyes", "one\tyes"]),
+        ("csv", ["text\tlabel", "one\tyes"], True, ["text\tlabel", "one\tyes", "one\tyes"]),
+        ("txt", ["one", "", "two"], False, ["one", "", "two", "one", "", "two"]),
+    ],
+)
+def test_members_are_put_together_as_their_format_allows(server, tmp_path, name, members, header, expected):
+    data = Data(**two_members(server, name, "".join(f"{line}\n" for line in members)), header=header)
+    assert list(read_lines(acquired(tmp_path, data), normalise=False)) == expected
+
+
+def test_several_members_of_json_are_refused(server, tmp_path):
+    with pytest.raises(InputError, match=r"^a\.json: is one of 2 JSON files, which cannot be put together; name one member"):
+        acquired(tmp_path, Data(**two_members(server, "json", '{"data": []}')))
+
+
+def two_members(server, suffix: str, content: str) -> dict[str, str]:
+    """Where an archive of two files with the same content is."""
+    packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         for name in ("a", "b"):
-            archive.writestr(f"{name}.conllu", f"{word}\n")
-            archive.writestr(f"{name}.json", '{"data": []}')
+            archive.writestr(f"{name}.{suffix}", content)
     server.files["/x.zip"] = packed.getvalue()
-    where = {"url": f"{server.url}/x.zip", "sha256": sha256(packed.getvalue())}
-    # each is a sentence of its own
-    assert list(read_lines(acquired(tmp_path, Data(**where, member="*.conllu")), normalise=False)) == [word, "", word, ""]
-    with pytest.raises(InputError, match="is one of 2 JSON files, which cannot be put together; name one member"):
-        acquired(tmp_path, Data(**where, member="*.json"))
+    return {"url": f"{server.url}/x.zip", "sha256": sha256(packed.getvalue()), "member": f"*.{suffix}"}
 
 
 def test_columns_of_a_table_may_be_named_by_its_first_line(server, tmp_path):

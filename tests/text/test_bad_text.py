@@ -148,7 +148,8 @@ def test_compressed_files_in_several_parts(tmp_path, suffix, compress):
 @pytest.mark.parametrize(
     "row",
     [
-        b'{"de": null, "en": "x"}',
+        b'{"de": ["x", null], "en": "x"}',
+        b'{"ed": "x", "en": "x"}',
         b'{"de": 5, "en": "x"}',
         b'{"de": {"x": "y"}, "en": "x"}',
         b'{"de": NaN, "en": "x"}',
@@ -158,7 +159,7 @@ def test_compressed_files_in_several_parts(tmp_path, suffix, compress):
         b"[" * 100_000,
         b'{"de": "a", "en": "b", "n": ' + b"9" * 5000 + b"}",
     ],
-    ids=["null", "number", "deeper", "nan", "list", "cut", "surrogate", "nested", "huge-number"],
+    ids=["null", "lacking", "number", "deeper", "nan", "list", "cut", "surrogate", "nested", "huge-number"],
 )
 def test_json_lines_that_are_refused(tmp_path, row):
     path = tmp_path / "x.jsonl"

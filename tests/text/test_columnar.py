@@ -49,6 +49,11 @@ def test_documents_lists_of_sentences_and_nulls(tmp_path):
         list(read_pairs(Source(file=str(tmp_path / "x.parquet")), ("de", "en")))
 
 
+def test_an_empty_name_of_a_document_is_none(tmp_path):
+    (row,) = read(tmp_path / "x.parquet", {"de": GERMAN[:1], "en": ENGLISH[:1], "page": [""]}, columns={"document": "page"})
+    assert row[0] == "block 0"
+
+
 def test_a_row_without_the_name_of_its_document_is_an_error(tmp_path):
     with pytest.raises(InputError, match=r"x\.parquet, row 2: the column 'page' is null, which names no document"):
         read(tmp_path / "x.parquet", {"de": GERMAN[:2], "en": ENGLISH[:2], "page": ["p", None]}, columns={"document": "page"})

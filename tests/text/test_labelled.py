@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from workflow_scripts.stage import InputError, read_json
-from workflow_scripts.text.examples import read_examples, read_table
+from workflow_scripts.text.examples import read_any, read_examples, read_table
 from workflow_scripts.text.labelled import Labelled, chosen, main
 from workflow_scripts.text.labelled_source import LabelledSource
 
@@ -22,6 +22,22 @@ ROWS = [("A man sleeps.", "He is awake.", "no"), ("It rains.", "Water falls.", "
 
 def examples(path: Path, labels=("yes", "no"), **source) -> list[tuple[str, str, str]]:
     return [e[:3] for e in read_examples(LabelledSource(file=str(path), **source), list(labels), Counter())]
+
+
+@pytest.mark.parametrize(
+    "unit, name, content, columns",
+    [
+        ("text", "x.tsv", "yes\tIt rains.\t\n", {"label": 1, "text": 2, "document": 3}),
+        ("text", "x.jsonl", '{"l": "yes", "t": "It rains.", "d": null}\n', {"label": "l", "text": "t", "document": "d"}),
+        ("word", "x.jsonl", '{"words": ["rain"], "tags": ["yes"], "document": null}\n', {}),
+        ("question", "x.tsv", "Who?\tI am.\tI\t\n", {"question": 1, "passage": 2, "answer": 3, "document": 4}),
+        ("target", "x.tsv", "It rains.\tRain\t\n", {"text": 1, "target": 2, "document": 3}),
+    ],
+)
+def test_an_empty_name_of_a_document_is_none(tmp_path, unit, name, content, columns):
+    (tmp_path / name).write_text(content)
+    source = LabelledSource(file=str(tmp_path / name), columns=columns)
+    assert [example.document for example in read_any(unit, source, ["yes", "no"], Counter(), Counter())] == ["block 0"]
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,25 @@ def test_documents_of_jsonl_are_text_or_sentences(tmp_path):
     assert next(read_pairs(source, ("de", "en"), documents(split=False))).a == "Eins ist da. Zwei kommt."
 
 
+def test_null_in_jsonl_is_an_empty_text(tmp_path):
+    path = write(tmp_path / "x.jsonl", ['{"de": null, "en": "One."}', '{"de": "Zwei.", "en": "Two."}'])
+    source = Source(file=str(path), columns={"de": "de", "en": "en"})
+    expected = [("", "One."), ("Zwei.", "Two.")]
+    assert [(pair.a, pair.b) for pair in read_pairs(source, ("de", "en"))] == expected
+    assert [(pair.a, pair.b) for pair in read_pairs(source, ("de", "en"), documents(empty="remove"))] == expected
+    with pytest.raises(InputError, match=r"x\.jsonl, line 1: the document has no sentence; .* set documents\.empty: remove"):
+        list(read_pairs(source, ("de", "en"), documents()))
+
+
+@pytest.mark.parametrize(
+    "name, text, columns", [("x.tsv", "\teins\tone\n", (1, 2, 3)), ("x.jsonl", '{"d": "", "de": "eins", "en": "one"}\n', ("d", "de", "en"))]
+)
+def test_an_empty_name_of_a_document_is_none(tmp_path, name, text, columns):
+    (tmp_path / name).write_text(text)
+    source = Source(file=str(tmp_path / name), columns=dict(zip(("document", "de", "en"), columns, strict=True)))
+    assert list(read_pairs(source, ("de", "en"))) == [("block 0", "eins", "one", 1)]
+
+
 ROWS = ["p\th1\tTitel\tTitle", "p\tpar\tEins. Zwei.\tx", "p\tpar\tDrei\tx", "p\thd_2\tKopf\tHead", "q\tpar\tVier\tFour", "q\tpar\tFünf\tx"]
 
 

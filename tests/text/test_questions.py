@@ -164,7 +164,12 @@ def test_questions_that_have_no_answer_by_design_are_left_out(tmp_path):
             r"line 1, question 'q1': the answer 'Berlin' is not in the passage \(at its start, 24, stands 'France'\)",
         ),
         ([asked(answers=[])], {}, "question 'q1': the question 'Which country\\?' has no answer; mark it with `is_impossible`"),
-        ([asked(" ", 5)], {}, "question 'q1': the answer of the question 'Which country\\?' is empty"),
+        ([asked(" ", 5)], {}, "question 'q1': the question 'Which country\\?' has no answer; .*`empty: leave_out`"),
+        (
+            [asked(answers=[*asked()["answers"], {"text": " ", "answer_start": 5}])],
+            {},
+            "question 'q1': the answer of the question 'Which country\\?' is empty",
+        ),
         ([asked(question=" ")], {}, "question 'q1': the question is empty"),
         ([asked()], {"passage": " \u200b"}, "question 'q1': the passage is empty"),
         ([asked(), asked()], {}, "question 'q1': the id 'q1' is there twice \\(before in line 1\\)"),
@@ -179,10 +184,20 @@ def test_bad_questions_are_refused_with_their_id(tmp_path, entries, changes, sai
 
 
 def test_machine_translations_may_have_lost_answers(tmp_path):
-    entries = [asked(), asked("Frankreich", key="q2"), asked(" ", 5, key="q3")]
+    entries = [asked(), asked("Frankreich", key="q2")]
     removed: Counter[str] = Counter()
     found = read_questions(squad(tmp_path / "x.json", *entries), {}, False, {}, removed, Counter(), "leave_out")
-    assert [one.spans for one in found] == [[(24, 30)]] and removed == {"answer is not in its passage": 2}
+    assert [one.spans for one in found] == [[(24, 30)]] and removed == {"answer is not in its passage": 1}
+
+
+@pytest.mark.parametrize("lost_answers", ["refuse", "leave_out", "by_text"])
+@pytest.mark.parametrize("answers", [[{"text": "", "answer_start": None}], {"text": "", "answer_start": None}, {"text": [""]}])
+def test_a_question_whose_answers_are_all_empty_lacks_a_text(tmp_path, answers, lost_answers):
+    path, removed = squad(tmp_path / "x.json", asked(answers=answers)), Counter()
+    assert not list(read_questions(path, {}, False, {}, removed, Counter(), lost_answers, "leave_out"))
+    assert removed == {"lacks a text": 1}
+    with pytest.raises(InputError, match=r"has no answer; mark it with `is_impossible`, .*`empty: leave_out`"):
+        list(read_questions(path, {}, False, {}, Counter(), Counter(), lost_answers))
 
 
 @pytest.mark.parametrize(

@@ -129,6 +129,83 @@ def split_by_length(rows: list[list[int]], reach: int) -> tuple[list[int], list[
     return near, [place for place, row in enumerate(rows) if len(row) > reach]
 
 
+class NotConverted(Exception):
+    """CTranslate2 cannot convert a network. The message says why."""
+
+
+class ConvertedDecoder(NamedTuple):
+    """What is known of a decoder that was converted."""
+
+    probes: list[Probe]
+    """Prompts, and what the network made of them before it was converted."""
+    ends: list[int]
+    """The ids at which an answer ends (`Codec.ends`)."""
+    has_window: bool
+    """Whether the copy has a window of attention."""
+
+
+def convert(model: Path, codec: Codec, folder: Path, longest: Sequence[int] = ()) -> ConvertedDecoder | None:
+    """Write the model in CTranslate2's format; returns what is known of a decoder, which is to read prompts up to the `longest` one.
+
+    Raises `NotConverted` for a network that CTranslate2 does not know, and `InputError` for one that cannot be read.
+
+    The converter takes the network and the vocabulary as they are here: weights are checked, and embeddings without a piece are left out
+    (`networks.without_filler`). It counts on a piece for each id; where a tokenizer leaves an id out, one is made up that is never written
+    (`made_up_pieces`). Entries of its `config.json` are set here. One is the decoder's first token: `</s>`, or none where the decoders of
+    a family start with the tag, which the target prefix gives. Others are special tokens that a tokenizer lacks (mBART-50's has no start, a
+    byte-level one nothing unknown). They would leave a null that CTranslate2 cannot read.
+    """
+    from ctranslate2.converters import TransformersConverter
+
+    from workflow_scripts.models.networks import read_weights, without_filler
+
+    tokenizer, extra = codec.tokenizer, made_up_pieces(codec)
+    vocabulary = copy.copy(tokenizer)
+    vocabulary.get_vocab = lambda: tokenizer.get_vocab() | extra
+    vocabulary.num_madeup_words = 0  # M2M-100's own way to name rows without a piece
+
+    class Converter(TransformersConverter):
+        def load_model(self, model_class: Any, model_name_or_path: str, **settings: Any) -> Any:
+            network = without_filler(read_weights(model_class, model_name_or_path, new_head=False, **settings), tokenizer)
+            for name, value in codec.form.converted(network.config).items() if codec.form.converted else ():
+                setattr(network.config, name, value)
+            if codec.form.causal:
+                self.probes, self.ends = probes_of(network, codec, longest), codec.ends(network)
+            return network
+
+        def load_tokenizer(self, *_: Any, **__: Any) -> Any:
+            return vocabulary
+
+        def _load(self) -> Any:
+            spec = super()._load()
+            self.has_window = any(name.endswith("sliding_window") for name in spec.variables())
+            return spec
+
+    converter = Converter(str(model))
+    try:
+        converter.convert(str(folder), force=True)
+    except (InputError, OSError):
+        raise
+    except Exception as error:  # it raises whatever it stumbles over: KeyError of Phi 3, AttributeError of GPT-NeoX
+        raise NotConverted(in_one_line(error)) from None
+    file = folder / "config.json"
+    config = json.loads(file.read_text(encoding="utf-8"))
+    config["bos_token"] = config.get("bos_token") or "<s>"
+    if codec.form.causal:
+        config |= {name: config.get(name) or tokenizer.eos_token for name in ("unk_token", "eos_token")}
+    else:
+        first = tokenizer.convert_ids_to_tokens(codec.start) if codec.start is not None else None
+        config["decoder_start_token"] = tokenizer.eos_token if codec.form.starts_with_end else first
+    file.write_text(json.dumps(config), encoding="utf-8")
+    return ConvertedDecoder(converter.probes, converter.ends, converter.has_window) if codec.form.causal else None
+
+
+def made_up_pieces(codec: Codec) -> dict[str, int]:
+    """Name and id of a made-up piece for each id that the tokenizer leaves out."""
+    there = {*codec.tokenizer.get_vocab().values()}
+    return {f"<made up {number}>": number for number in range(ids_needed(codec.tokenizer)) if number not in there}
+
+
 class Opened(NamedTuple):
     """A converted model."""
 
@@ -145,26 +222,12 @@ def open_converted(model: Path, codec: Codec, folder: Path, threads: int, settin
 
     Raises `InputError` for a number format that the device does not have, and for whole numbers that are too coarse.
     """
-    import ctranslate2
-
     try:
-        before = convert(model, codec, folder, longest)
+        decoder = convert(model, codec, folder, longest)
     except NotConverted as error:
         print(f"note: {model}: CTranslate2 cannot convert it ({error}); generate decodes", flush=True)
         return Opened(None, False, UNLIMITED)
-    device = pick_device(settings.device).type
-    formats = number_formats(settings.compute_type, codec.form, device == "cuda" and ctranslate2.get_supported_compute_types(device))
-    # one thread per batch is faster than several threads on one batch; the weights are shared
-    parallel = {"inter_threads": threads or torch.get_num_threads(), "intra_threads": 1} if device == "cpu" else {}
-    opener = ctranslate2.Generator if before else ctranslate2.Translator
-    for compute_type in formats:
-        try:
-            converted = opener(str(folder), device=device, compute_type=compute_type, **parallel)
-        except ValueError as error:
-            raise InputError(f"decoding.compute_type {compute_type} on {device}: {error}; set it to auto") from None
-        differs = disagreement(converted, before.probes) if before else ""
-        if not differs:
-            break
+    converted, compute_type, differs = _open_in_a_right_format(folder, codec.form, decoder.probes if decoder else [], threads, settings)
     search = {
         "beam_size": settings.beam_size,
         "length_penalty": settings.length_penalty,
@@ -172,7 +235,7 @@ def open_converted(model: Path, codec: Codec, folder: Path, threads: int, settin
         "batch_type": "tokens",
         "suppress_sequences": [[piece] for piece in made_up_pieces(codec)] or None,
     }
-    if not before:
+    if not decoder:
         search |= {"min_decoding_length": settings.min_length, "max_decoding_length": answer}
         return Opened(partial(translated_by, converted, codec, search), True, UNLIMITED)
     if differs:
@@ -180,8 +243,31 @@ def open_converted(model: Path, codec: Codec, folder: Path, threads: int, settin
             raise InputError(f"{model}: in {compute_type} {differs}; set decoding.compute_type: auto")
         print(f"note: {model}: CTranslate2 does not convert it quite right (in {compute_type} {differs}); generate decodes", flush=True)
         return Opened(None, False, UNLIMITED)
-    search |= {"min_length": settings.min_length, "max_length": answer, "end_token": before.ends}
-    return Opened(partial(continued_by, converted, codec, search), before.has_window, max(len(each.pieces) for each in before.probes))
+    search |= {"min_length": settings.min_length, "max_length": answer, "end_token": decoder.ends}
+    return Opened(partial(continued_by, converted, codec, search), decoder.has_window, max(len(each.pieces) for each in decoder.probes))
+
+
+def _open_in_a_right_format(folder: Path, form: Family, probes: list[Probe], threads: int, settings: Decoding) -> tuple[Any, str, str]:
+    """Open a converted model in the first number format in which it agrees with the `probes`, else in the last one.
+
+    Returns it, its format, and how it differs (`disagreement`). Raises `InputError` as `open_converted` and `number_formats` do.
+    """
+    import ctranslate2
+
+    device = pick_device(settings.device).type
+    formats = number_formats(settings.compute_type, form, device == "cuda" and ctranslate2.get_supported_compute_types(device))
+    # one thread per batch is faster than several threads on one batch; the weights are shared
+    parallel = {"inter_threads": threads or torch.get_num_threads(), "intra_threads": 1} if device == "cpu" else {}
+    opener = ctranslate2.Generator if form.causal else ctranslate2.Translator
+    for compute_type in formats:
+        try:
+            converted = opener(str(folder), device=device, compute_type=compute_type, **parallel)
+        except ValueError as error:
+            raise InputError(f"decoding.compute_type {compute_type} on {device}: {error}; set it to auto") from None
+        differs = disagreement(converted, probes)
+        if not differs:
+            break
+    return converted, compute_type, differs
 
 
 def number_formats(wanted: str, form: Family, on_gpu: Collection[str] | Literal[False]) -> list[str]:
@@ -254,16 +340,6 @@ class Probe(NamedTuple):
     """Of the probability of each piece at each place, or at the last one (places × vocabulary)."""
 
 
-class BeforeConversion(NamedTuple):
-    """What is known of a decoder from before it was converted."""
-
-    probes: list[Probe]
-    ends: list[int]
-    """The ids at which an answer ends (`Codec.ends`)."""
-    has_window: bool
-    """Whether the copy has a window of attention."""
-
-
 @without_gradients
 def probes_of(network: Any, codec: Codec, longest: Sequence[int]) -> list[Probe]:
     """What a decoder makes of a short prompt, and behind the `longest` one: it is taken to pieces when it is converted.
@@ -330,74 +406,6 @@ def why_not_on_gpu() -> str:
 
 
 _CUBLAS = "libcublas.so.12"
-
-
-def made_up_pieces(codec: Codec) -> dict[str, int]:
-    """Name and id of a made-up piece for each id that the tokenizer leaves out."""
-    there = {*codec.tokenizer.get_vocab().values()}
-    return {f"<made up {number}>": number for number in range(ids_needed(codec.tokenizer)) if number not in there}
-
-
-class NotConverted(Exception):
-    """CTranslate2 cannot convert a network. The message says why."""
-
-
-def convert(model: Path, codec: Codec, folder: Path, longest: Sequence[int] = ()) -> BeforeConversion | None:
-    """Write the model in CTranslate2's format; returns what is known of a decoder, which is to read prompts up to the `longest` one.
-
-    Raises `NotConverted` for a network that CTranslate2 does not know, and `InputError` for one that cannot be read.
-
-    The converter takes the network and the vocabulary as they are here: weights are checked, and embeddings without a piece are left out
-    (`networks.without_filler`). It counts on a piece for each id; where a tokenizer leaves an id out, one is made up that is never written
-    (`made_up_pieces`). Entries of its `config.json` are set here. One is the decoder's first token: `</s>`, or none where the decoders of
-    a family start with the tag, which the target prefix gives. Others are special tokens that a tokenizer lacks (mBART-50's has no start, a
-    byte-level one nothing unknown). They would leave a null that CTranslate2 cannot read.
-    """
-    from ctranslate2.converters import TransformersConverter
-
-    from workflow_scripts.models.networks import read_weights, without_filler
-
-    tokenizer, extra = codec.tokenizer, made_up_pieces(codec)
-    vocabulary = copy.copy(tokenizer)
-    vocabulary.get_vocab = lambda: tokenizer.get_vocab() | extra
-    vocabulary.num_madeup_words = 0  # M2M-100's own way to name rows without a piece
-
-    class Converter(TransformersConverter):
-        def load_model(self, model_class: Any, model_name_or_path: str, **settings: Any) -> Any:
-            network = without_filler(read_weights(model_class, model_name_or_path, new_head=False, **settings), tokenizer)
-            for name, value in codec.form.converted(network.config).items() if codec.form.converted else ():
-                setattr(network.config, name, value)
-            self.before = (probes_of(network, codec, longest), codec.ends(network)) if codec.form.causal else None
-            return network
-
-        def load_tokenizer(self, *_: Any, **__: Any) -> Any:
-            return vocabulary
-
-        def _load(self) -> Any:
-            spec = super()._load()
-            self.has_window = any(name.endswith("sliding_window") for name in spec.variables())
-            return spec
-
-    converter = Converter(str(model))
-    try:
-        converter.convert(str(folder), force=True)
-    except (InputError, OSError):
-        raise
-    except Exception as error:  # it raises whatever it stumbles over: KeyError of Phi 3, AttributeError of GPT-NeoX
-        raise NotConverted(in_one_line(error)) from None
-    file = folder / "config.json"
-    config = json.loads(file.read_text(encoding="utf-8"))
-    config["bos_token"] = config.get("bos_token") or "<s>"
-    if codec.form.causal:
-        config |= {name: config.get(name) or tokenizer.eos_token for name in ("unk_token", "eos_token")}
-    else:
-        first = tokenizer.convert_ids_to_tokens(codec.start) if codec.start is not None else None
-        config["decoder_start_token"] = tokenizer.eos_token if codec.form.starts_with_end else first
-    file.write_text(json.dumps(config), encoding="utf-8")
-    if not converter.before:
-        return None
-    probes, ends = converter.before
-    return BeforeConversion(probes=probes, ends=ends, has_window=converter.has_window)
 
 
 register_engine("huggingface", with_huggingface, label="generate", ranks=True)

@@ -236,7 +236,7 @@ def _check_missing(
 
 
 def _new_or_pooler(network: Any, new_head: bool) -> Callable[[str], bool]:
-    """What a folder may lack by default, see `read_weights`."""
+    """What a folder may lack by default: a new head, unless it is said to be of the very class, and a pooler that nothing reads."""
     is_body, body = network.base_model is network, _prefix_of_body(network)
     is_own = type(network).__name__ in (getattr(network.config, "architectures", None) or ())
     may_be_new = new_head and not is_own

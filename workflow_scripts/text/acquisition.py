@@ -242,19 +242,35 @@ def _from_url(settings: Data, output: Path) -> dict[str, Any]:
     elif len(files[""]) == 1 and not is_tagged(files[""][0]) and packing(files[""][0]) == packing(output):
         shutil.copyfile(files[""][0], output)
     else:
-        write_lines(output, itertools.chain.from_iterable(_lines_of(path, len(files[""])) for path in files[""]))
+        write_lines(output, _put_together(files[""], settings.header))
     counts = {"passed_over": dict(passed)} if passed else {}
     return {"url": urls if len(urls) > 1 else urls[""], "sha256": settings.sha256, **counts}
 
 
-def _lines_of(path: Path, number: int) -> Iterator[str]:
-    """The lines of one of so many files that become one. Raises `InputError` for JSON that is no line each."""
-    if kind_of(path) == ".json" and number > 1:
-        raise InputError(f"{path}: is one of {number} JSON files, which cannot be put together; name one member, or several data sets")
-    # characters stay as they are: the starts of answers count them
-    yield from plain_sentences(path) if is_tagged(path) else read_lines(path, normalise=False)
-    if kind_of(path) in CONLLU:
-        yield ""  # the last sentence of a file may lack the empty line that ends it
+_OF_WORDS = (*CONLLU, ".conll", ".iob", ".iob2", ".bio")
+"""Suffixes of files with a word a line, whose sentences end with an empty line."""
+
+
+def _put_together(paths: list[Path], header: bool) -> Iterator[str]:
+    """The lines of files that become one. Raises `InputError` for several files of JSON that is no line each.
+
+    Sentences of words are kept apart by an empty line. Of a `header`, only the first file's is kept.
+    """
+    for number, path in enumerate(paths, 1):
+        kind = kind_of(path)
+        if kind == ".json" and len(paths) > 1:
+            problem = f"{path.name}: is one of {len(paths)} JSON files, which cannot be put together"
+            raise InputError(f"{problem}; name one member, or several data sets")
+        # characters stay as they are: the starts of answers count them
+        lines = plain_sentences(path) if is_tagged(path) else read_lines(path, normalise=False)
+        line, in_sentences = "", kind in _OF_WORDS
+        for line in itertools.islice(lines, int(header and number > 1 and kind != ".jsonl"), None):
+            # a table of texts has no empty lines, and some readers refuse them
+            in_sentences |= kind == ".tsv" and not line.strip()
+            yield line
+        # the last sentence of a file may lack the empty line that ends it
+        if in_sentences and line.strip() and number < len(paths):
+            yield ""
 
 
 def _by_side(setting: Any) -> dict[str, Any]:

@@ -317,7 +317,7 @@ def _read_parquet(path: Path, columns: dict[str, int | str], languages: tuple[st
         elif row["document"] is None:
             raise InputError(f"{path}, row {number}: the column {columns['document']!r} is null, which names no document; name another one")
         else:
-            document = clean_text(str(row["document"]))
+            document = clean_text(str(row["document"])) or block_of(number)
         yield Pair(document, a, b, number)
 
 
@@ -366,18 +366,17 @@ def groups(lines: Iterator[tuple[int, dict[str, str]]], summary: str) -> Iterato
 
 
 def _read_jsonl(path: Path, columns: dict[str, int | str], languages: tuple[str, str], clean: Sides) -> Iterator[Pair]:
-    def pair(row: Any) -> tuple[str | None, str, str]:
-        texts = [dig_text(row, columns[code]) for code in languages]
-        if None in texts:
-            raise ValueError("null is no text")
+    def pair(row: Any) -> tuple[str, str, str]:
+        # as in Parquet, null is an empty text
+        texts = ["" if (text := dig_text(row, columns[code])) is None else text for code in languages]
         if number := next((text for text in texts if isinstance(text, int | float)), None):
             raise TypeError(f"{json.dumps(number)} is no text")
         a, b = (make(text) for make, text in zip(clean, texts, strict=True))
         # its name becomes a column of a TSV file
-        return clean_text(dig_name(row, columns["document"])) if "document" in columns else None, a, b
+        return clean_text(dig_name(row, columns["document"])) if "document" in columns else "", a, b
 
     for number, (document, a, b) in json_rows(path, pair, columns):
-        yield Pair(block_of(number) if document is None else document, a, b, number)
+        yield Pair(document or block_of(number), a, b, number)
 
 
 def _read_ncls(

@@ -118,7 +118,7 @@ def _missing(raw: Raw) -> str:
     for what, value in ("question", raw.text), ("passage", raw.passage):
         if not clean_text(read_entities(value, Counter())):
             return f"the {what} is empty; see that `columns` is right, {way_out}"
-    if not raw.answers:
+    if not any(clean_text(answer) for answer, _ in raw.answers):
         return f"the question {raw.text[:60]!r} has no answer; mark it with `is_impossible`, as SQuAD 2 does, {way_out}"
     return ""
 

@@ -222,7 +222,7 @@ def _of_table(
         if start and not re.fullmatch(r"-?[0-9]+", start):
             raise InputError(f"{at}: the start {start[:60]!r} is no number of characters; correct it, or leave it empty")
         answers: list[Answer] = [(row["answer"], int(start) if start else None)] if row["answer"].strip() else []
-        yield Raw(at, row.get("id", ""), row["question"], row["passage"], answers, row.get("document", block_of(place)), number)
+        yield Raw(at, row.get("id", ""), row["question"], row["passage"], answers, row.get("document") or block_of(place), number)
 
 
 def _has_id(key: str, where: dict[str, str]) -> bool:

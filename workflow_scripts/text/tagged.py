@@ -76,26 +76,13 @@ def read_sentences(
     """
     path = Path(path)
     layout = None if kind_of(path) == ".jsonl" else layout_of(path, columns, header)
-
-    def known(tag: str) -> str | None:
-        return _known_tag(tag, tags, names, Counter())
-
-    def better(tag: str = "") -> str:
-        if layout is None or layout.feature:
-            return ""
-        pairs = (part.partition("=") for part in tag.split("|"))
-        if feature := next((key for key, _, value in pairs if known(value) is not None), ""):
-            wanted = {**columns, "tag": f"{columns.get('tag', layout.tag)}.{feature}"}
-            named = ", ".join(f"{what}: {column}" for what, column in wanted.items())
-            return f"to read the value of {feature}, set `columns: {{{named}}}`"
-        return better_columns(path, layout, lambda tag: known(tag) is not None)
-
     read = _rows(path, columns, layout, {*tags, *names}, multiword, code, changed)
     first = list(itertools.islice(read, _LOOKED_AT))
     some = [rows for _, rows in first if rows]
     if problem := no_words([[word for _, word, _ in rows] for rows in some]):
         line, word, _ = some[0][0]
-        way_out = better() or f"say with `columns` {'where' if layout else 'under which key'} the words stand"
+        where = "where" if layout else "under which key"
+        way_out = _better(path, columns, layout, tags, names) or f"say with `columns` {where} the words stand"
         raise InputError(f"{path}, line {line}: the words are {problem} ({word[:60]!r}, …); {way_out}")
     prefix = _prefix(path, code, [row for rows in some for row in rows])
     for number, (document, rows) in enumerate(itertools.chain(first, read), 1):
@@ -109,13 +96,9 @@ def read_sentences(
             words.append(_clean_word(word.removeprefix(prefix), at, changed, listed=layout is None or bool(prefix)))
             if layout and layout.feature:
                 tag = feature_of(tag, layout.feature)
-            if (known_tag := _known_tag(tag, tags, names, changed)) is None and not tag:
-                way_out = better() or "correct the line, or see that `columns` is right"
-                raise InputError(f"{at}: the tag of the word {word[:60]!r} is empty; {way_out}")
-            if known_tag is None:
-                is_first = number == 1 and line == rows[0][0] and not (header or layout is None or layout.number or kind_of(path) in CONLLU)
-                way_out = better(tag) or _ways_out(tag, tags, is_first)
-                raise InputError(f"{at}: the tag {tag[:60]!r} of the word {word[:60]!r} is none of {', '.join(tags)}; {way_out}")
+            if (known_tag := _known_tag(tag, tags, names, changed)) is None:
+                may_name_columns = number == 1 and line == rows[0][0] and not header
+                raise _refused(path, (line, word, tag), columns, layout, tags, names, may_name_columns)
             sentence_tags.append(known_tag)
         if prefix:
             changed["language prefix cut off"] += len(words)
@@ -172,6 +155,42 @@ def _known_tag(tag: str, tags: list[str], names: dict[str, str], changed: Counte
 
 _PLAIN = {"S": "B", "U": "B", "W": "B", "E": "I", "L": "I", "M": "I"}
 """First letter of a tag of BIOES, BILOU or BMES → that of IOB2."""
+
+
+def _is_known(tag: str, tags: list[str], names: dict[str, str]) -> bool:
+    return _known_tag(tag, tags, names, Counter()) is not None
+
+
+def _refused(
+    path: Path,
+    row: Row,
+    columns: dict[str, int | str],
+    layout: Layout | None,
+    tags: list[str],
+    names: dict[str, str],
+    may_name_columns: bool,
+) -> InputError:
+    """The error for a word whose tag is empty or unknown; a first line may name the columns."""
+    line, word, tag = row
+    at, better = f"{path}, line {line}", _better(path, columns, layout, tags, names, tag)
+    if not tag:
+        way_out = better or "correct the line, or see that `columns` is right"
+        return InputError(f"{at}: the tag of the word {word[:60]!r} is empty; {way_out}")
+    is_first = may_name_columns and not (layout is None or layout.number or kind_of(path) in CONLLU)
+    way_out = better or _ways_out(tag, tags, is_first)
+    return InputError(f"{at}: the tag {tag[:60]!r} of the word {word[:60]!r} is none of {', '.join(tags)}; {way_out}")
+
+
+def _better(path: Path, columns: dict[str, int | str], layout: Layout | None, tags: list[str], names: dict[str, str], tag: str = "") -> str:
+    """The columns that fit better, or the feature that has known tags in `tag`, as the end of a message; empty if there are none."""
+    if layout is None or layout.feature:
+        return ""
+    pairs = (part.partition("=") for part in tag.split("|"))
+    if feature := next((key for key, _, value in pairs if _is_known(value, tags, names)), ""):
+        wanted = {**columns, "tag": f"{columns.get('tag', layout.tag)}.{feature}"}
+        named = ", ".join(f"{what}: {column}" for what, column in wanted.items())
+        return f"to read the value of {feature}, set `columns: {{{named}}}`"
+    return better_columns(path, layout, lambda tag: _is_known(tag, tags, names))
 
 
 def _ways_out(tag: str, tags: list[str], is_first: bool) -> str:

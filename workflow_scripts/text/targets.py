@@ -132,7 +132,7 @@ def _read_rows(path: Path, source: LabelledSource, removed: Counter[str]) -> Ite
             if (both := _both(cells["text"], cells["target"])) is None:
                 removed["no pages"] += 1
             else:
-                yield Targeted(*both, cells.get("document", block_of(place)), number)
+                yield Targeted(*both, cells.get("document") or block_of(place), number)
         return
     read = [(number, cells, cells.get("document", "")) for number, cells in table]
     targets: dict[str, tuple[int, Any]] = {}
