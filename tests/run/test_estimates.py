@@ -118,9 +118,12 @@ def test_what_is_computed_again_is_not_kept():
 
 
 def test_names_of_gpus():
-    names = {"rtx_a4000": None, "quadro_p1000": None, "mi300a": 128, "l40s": 48, "gtx1080": None}
+    names = {"rtx_a4000": None, "quadro_p1000": None, "mi300a": 128, "l40s": 48, "gtx1060": None}
     names |= {"gh200": 96, "nvidia_gh200_480gb": 96, "NVIDIA GH200 480GB": 96}
     names |= {"a100": 40, "nvidia_a100-sxm4-80gb": 80, "A100_80GB": 80, "h200": 141, "l40s": 48, "rtx_3090": 24, "mystery": None, "": None}
     assert {name: gpu_gigabytes(name) for name in names} == names
-    old = {"v100_32gb": True, "v100-16gb": True, "t4 16 GB": True, "rtx2080ti_11gb": True, "a100_80gb": False, "rtx_4090_24gb": False}
+    names = {"rtx_2080": 8, "gtx1080": 8, "gtx1080ti": 11, "Quadro RTX 6000": 24, "rtx_6000_ada": None, "quadro_p4000": None}
+    assert {name: gpu_gigabytes(name) for name in names} == names
+    old = {"tesla_v100_32gb_sxm2": True, "titan_rtx": True, "p40": True, "a40": False, "l40s": False}
+    old |= {"v100_32gb": True, "v100-16gb": True, "t4 16 GB": True, "rtx2080ti_11gb": True, "a100_80gb": False, "rtx_4090_24gb": False}
     assert {name: is_without_bfloat16(name) for name in old} == old

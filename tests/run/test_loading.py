@@ -53,8 +53,9 @@ def test_each_may_list_the_combinations():
 
 def test_places_of_a_template_are_left_to_it():
     template = "From {source_language}: {source}\nIn {target_language}:"
-    made = config.load(many(templates={"task": template}))
-    assert made.experiments["help-es-en"].templates.task == template and made.experiments["help-es-en"].source == "es"
+    made = config.load(many(templates={"task": template, "examples_in": ["{source}", "en"]}))
+    own = made.experiments["help-es-en"]
+    assert own.templates.task == template and own.templates.examples_in == ["es", "en"] and own.source == "es"
 
 
 @pytest.mark.parametrize(

@@ -264,18 +264,53 @@ def test_as_many_phases_as_run_at_once_have_checkpoints_with_moments():
     assert needed[10**6] - needed[2] == pytest.approx(sum(moments) - 2 * max(moments))
 
 
-def test_a_sharded_update_goes_through_in_parts_that_nobody_tries():
-    raw = copy.deepcopy(DEFAULT)
+@pytest.mark.parametrize(
+    "job, verdict, said",
+    [
+        ({"gpu": 1, "gpu_model": "t4"}, "ok", "so it goes through it in parts"),
+        ({"gpu": 2, "gpu_model": "t4"}, "WRONG", f"micro_batch_tokens to less than {SHARDED_TOKENS},"),
+        ({"slurm_partition": "cpu", "mem_mb": 30_000}, "WRONG", "mem_mb is 30 GB"),
+    ],
+)
+def test_a_sharded_update_goes_through_several_gpus_in_parts_that_nobody_tries(job, verdict, said):
+    raw = changed("backbones/bible", {"kind": "hub", "model": "facebook/mbart-large-cc25"})
     raw["experiments"]["help-de-en"]["training"] |= {"sharded": True, "batch_tokens": 32_768}
-    (sharded,) = {phase.micro_batch_tokens for phase in resources.phases(planned(raw)) if phase.sharded}
-    assert sharded == SHARDED_TOKENS
-    assert {phase.lowers_memory.split()[-1] for phase in resources.phases(planned(raw)) if phase.sharded} == {str(SHARDED_TOKENS)}
+    line = found(raw, "memory of finetune", {"finetune": job})
+    assert line.startswith(verdict) and said in line
 
 
-@pytest.mark.parametrize("experts", [{"num_local_experts": 8}, {"num_experts": 64}, {"num_experts": 1}])
+@pytest.mark.parametrize(
+    "at_once, processors, gpu, verdict, said",
+    [
+        (1, 2, 0, None, ""),  # room for all that could run
+        (1, 16, 0, "ok", "so run with --cores 3 at most"),
+        (3, 16, 0, "ok", "so run with --cores 3 at most"),
+        (4, 1, 0, "note", "4 at once need about"),
+        (4, 1, 0, "note", "set --cores 3"),
+        (100, 1, 0, "note", "6 at once need about"),  # there are no more
+        (1, 16, 80e9, None, ""),  # one at a time, whatever the cores
+    ],
+)
+def test_trainings_that_run_at_once_on_processors_need_memory_together(monkeypatch, at_once, processors, gpu, verdict, said):
+    raw = changed("run/seeds", [1, 2, 3])
+    raw["experiments"]["help-de-en"]["training"] |= {"device": "cpu"}
+    raw["run"]["arms"] = ["finetune", "csr"]
+    plans = planned(raw)
+    (need,) = {need.at_once for need in resources._needs(plans, {})["finetune"]}
+    monkeypatch.setattr(resources, "machine_memory", lambda: 3.5 * need)
+    monkeypatch.setattr(resources, "gpu_here", lambda: gpu)
+    monkeypatch.setattr("os.cpu_count", lambda: processors)
+    together = [finding for finding in resources.memory(plans, {}, at_once) if finding.about == "trainings at once, finetune"]
+    assert [finding.verdict for finding in together] == [verdict] * bool(verdict) and all(said in finding.said for finding in together)
+
+
+@pytest.mark.parametrize("experts", [{"num_local_experts": 8}, {"num_experts": 64}, {"moe_num_experts": [64, 64]}, {"num_experts": 1}])
 def test_a_mixture_of_experts_has_no_size_by_its_configuration(tmp_path, experts):
     model = small_decoder(tmp_path, "llama")
     settings = read_json(model / "config.json")
     (model / "config.json").write_text(json.dumps(settings | experts), encoding="utf-8")
     plans = planned(changed("backbones/bible", {"kind": "hub", "model": str(model)}))
-    assert (model_findings.shape_of(plans.backbones["bible"]) is None) is (experts != {"num_experts": 1})
+    known = experts == {"num_experts": 1}
+    assert (model_findings.shape_of(plans.backbones["bible"]) is not None) is known
+    (disk,) = resources.disk(plans)
+    assert (disk.verdict == "ok") is known and ("without the models of bible, of unknown size" in disk.said) is not known

@@ -122,27 +122,30 @@ def vectors_disk(text: float, dimensions: int) -> float:
     return 4 * 0.65 * (text / 12) ** 0.7 * 10 * dimensions
 
 
+_OLD_GPUS = {
+    **{"1080": 8, "1080ti": 11, "titanxp": 12, "p40": 24, "p100": 16, "titanv": 12, "v100": 16, "t4": 16},
+    **{"2080": 8, "2080ti": 11, "titanrtx": 24, "quadrortx5000": 16, "quadrortx6000": 24, "rtx8000": 48},
+}
+"""GPUs that do not compute in bfloat16, so that `precision: auto` is float32 on them: Pascal, Volta and Turing."""
+
 _GPUS = {
-    **{"1080ti": 11, "2080ti": 11, "p100": 16, "v100": 16, "t4": 16, "a10": 24, "a30": 24, "l4": 24, "rtx3090": 24, "rtx4090": 24},
+    **_OLD_GPUS,
+    **{"a10": 24, "a30": 24, "l4": 24, "rtx3090": 24, "rtx4090": 24},
     **{"a100": 40, "a40": 48, "a6000": 48, "l40": 48, "mi250": 64, "h100": 80, "h200": 141, "b200": 180, "mi300": 128},
 }
 
 
-_OLD = ("1080ti", "2080ti", "p100", "v100", "t4")
-"""GPUs that do not compute in bfloat16, so that `precision: auto` is float32 on them."""
-
-
 def _known_gpu(model: str) -> str:
     """The GPU of `_GPUS` that the name of a cluster's is of; empty where there is none."""
-    # a size behind the name is none of its digits: v100_32gb
-    plain = re.sub(r"[^a-z0-9]", "", re.sub(r"[\W_]\d+\s*gb?\b", "", model.lower()))
+    # a size behind the name is none of its digits: v100_32gb_sxm2
+    plain = re.sub(r"[^a-z0-9]", "", re.sub(r"[\W_]\d+\s*gb?(?![a-z0-9])", "", model.lower()))
     # an A40 is no A4000
     return next((name for name in sorted(_GPUS, key=len, reverse=True) if re.search(rf"{name}(?!\d)", plain)), "")
 
 
 def is_without_bfloat16(model: str) -> bool:
     """Whether a GPU of this name does not compute in bfloat16; False where the name does not tell."""
-    return _known_gpu(model) in _OLD
+    return _known_gpu(model) in _OLD_GPUS
 
 
 def gpu_gigabytes(model: str) -> float | None:

@@ -212,30 +212,26 @@ def _keys_in(value: Any) -> Iterator[Any]:
     yield from value if isinstance(value, dict) else ()
 
 
-def _filled_in(value: Any, point: dict[str, Any]) -> Any:
+def _filled_in(value: Any, point: dict[str, Any], places: tuple[str, ...] = ()) -> Any:
     """`value` with `{key}` replaced by the point's value in all strings.
 
-    A string that is only the placeholder becomes the value, type included. Templates have places of their own, which stay.
+    A string that is only the placeholder becomes the value, type included. Templates have `places` of their own, which stay.
     """
     if isinstance(value, dict):
-        return {_filled_in(key, point): _filled_in(item, _without_places(key, point)) for key, item in value.items()}
+        return {_filled_in(key, point, places): _filled_in(item, point, _PLACES.get(key, places)) for key, item in value.items()}
     if isinstance(value, list):
-        return [_filled_in(item, point) for item in value]
+        return [_filled_in(item, point, places) for item in value]
     if not isinstance(value, str):
         return value
-    for key, replacement in point.items():
+    for key, replacement in ((key, replacement) for key, replacement in point.items() if key not in places):
         if value == f"{{{key}}}":
             return replacement
         value = value.replace(f"{{{key}}}", str(replacement))
     return value
 
 
-_PLACES = {"templates": PLACES, "verbaliser": ("text", "pair", "language")}
-"""A block with templates → the places in these."""
-
-
-def _without_places(key: Any, point: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in point.items() if name not in _PLACES.get(key, ())}
+_PLACES = {"templates": PLACES, "verbaliser": ("text", "pair", "language"), "examples": (), "examples_in": (), "words": ()}
+"""A block with templates → the places in these; none in those of its settings that are no templates."""
 
 
 def _merged(below: Any, above: Any) -> Any:

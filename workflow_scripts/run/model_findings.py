@@ -332,8 +332,8 @@ def gpu_decoding(plans: Plans, jobs: Requested) -> Iterator[Finding]:
             yield Finding(verdict if reason else "ok", "decoding on a GPU", reason or f"{engine.label} finds its library")
 
 
-_EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts")
-"""Names of how many experts a layer has."""
+_EXPERTS = ("num_experts", "num_local_experts", "n_routed_experts", "moe_num_experts")
+"""Names of how many experts a layer has, a number or a list of one for each layer."""
 
 
 def shape_of(backbone: BackbonePlan) -> Shape | None:
@@ -352,7 +352,7 @@ def shape_of(backbone: BackbonePlan) -> Shape | None:
             width, feed_forward, layers = (read[form.size[key]] for key in ("width", "feed_forward", "layers"))
             decoder = read.get(form.size.get("decoder_layers", ""), 0)
             positions = read[form.positions] if form.positions else 0
-            if any((read.get(name) or 0) > 1 for name in _EXPERTS):
+            if any(read.get(name) not in (None, 0, 1) for name in _EXPERTS):
                 return None  # which layers have how many, and how wide, differs from family to family
             shape = Shape(read["vocab_size"], width, feed_forward, layers, decoder, positions, read["tie_word_embeddings"])
             if not (form.causal and form.size["feed_forward"]):

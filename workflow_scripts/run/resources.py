@@ -1,5 +1,6 @@
 """resources: compares the memory, disk and Slurm jobs that a run needs with what there is."""
 
+import itertools
 import math
 import os
 import shutil
@@ -38,6 +39,7 @@ from workflow_scripts.tasks.experiment import Trained, of_training
 from workflow_scripts.tasks.plan import BackbonePlan, Plans
 from workflow_scripts.text.corpus import Corpus
 from workflow_scripts.text.files import packing
+from workflow_scripts.training.settings import SHARDED_TOKENS
 
 # ---------------------------------------------------------------------------------------------
 # memory and disk
@@ -68,6 +70,7 @@ class Memory(NamedTuple):
 
 
 _HERE = "the GPU here has"
+_MACHINE = "this machine has"
 
 
 class Need(NamedTuple):
@@ -84,7 +87,7 @@ class Need(NamedTuple):
 
 
 def memory(plans: Plans, jobs: Requested, at_once: int = 1) -> Iterator[Finding]:
-    """Compare the memory that training needs with what its jobs ask for or this machine has, whose GPU takes so many jobs `at_once`."""
+    """Compare the memory that training needs with what its jobs ask for or this machine has, which takes so many jobs `at_once`."""
     by_rule = _needs(plans, jobs)
     for needs in by_rule.values():
         # one line a rule: of its phases with the worst verdict the one that needs the most
@@ -94,6 +97,8 @@ def memory(plans: Plans, jobs: Requested, at_once: int = 1) -> Iterator[Finding]
         here = [need.at_once for need in needs if need.given.where == _HERE]
         if here and at_once > 1:
             yield _shared(rule, max(here), at_once)
+        if not jobs and (on_processors := [need for need in needs if need.given.where == _MACHINE]):
+            yield from _together(rule, on_processors, at_once)
     for rule, needs in by_rule.items():
         of_node, (given_mb, key) = max(need.of_node for need in needs), megabytes_of(jobs.get(rule, {}))
         if given_mb and of_node > given_mb * 1e6:
@@ -114,6 +119,8 @@ def _needs(plans: Plans, jobs: Requested) -> dict[str, list[Need]]:
             trained, rounded = _known(trained_weights, phase), _known(rounded_weights, phase) or 0
             if given.without_bfloat16 and phase.precision == "auto":
                 phase = phase._replace(precision="float32")
+            if phase.sharded and given.gpus > 1 and phase.micro_batch_tokens == "auto":
+                phase = phase._replace(micro_batch_tokens=SHARDED_TOKENS)  # where `auto` tries nothing
             # all rules that train share an update among their GPUs
             at_once = least = training_memory(shape, phase, given.gpus, trained, rounded)
             if given.gpus and phase.micro_batch_tokens == "auto":
@@ -140,6 +147,23 @@ def _shared(rule: str, need: float, at_once: int) -> Finding:
     room = int(_USABLE * size // need)
     way_out = f"set --resources gpu={room}" if room > 1 else "leave --resources gpu out"
     return Finding("WRONG", f"shared GPU, {rule}", f"{said}; {way_out}, or lower training.batch_tokens")
+
+
+def _together(rule: str, needs: list[Need], at_once: int) -> Iterator[Finding]:
+    """How many trainings find room in the machine's memory together, where more could run; a note where more run `at_once`."""
+    each = sorted((need.at_once for need in needs for _ in range(math.ceil(need.phase.times))), reverse=True)
+    size, running = machine_memory(), min(at_once, len(each))
+    room = sum(total <= size for total in itertools.accumulate(each))
+    # preflight may have fewer cores than the run will; a GPU limits its trainings itself
+    most = running if gpu_here() else min(len(each), max(at_once, os.cpu_count() or 1))
+    if not 0 < room < most:  # what does not even fit alone has a line already
+        return
+    about, has = f"trainings at once, {rule}", f"{_MACHINE} {gigabytes(size)}"
+    if room < running:
+        said = f"{running} at once need about {gigabytes(sum(each[:running]))}; {has}; set --cores {room}"
+        yield Finding("note", about, said)
+    else:
+        yield Finding("ok", about, f"about {gigabytes(each[0])} each; {has}, so run with --cores {room} at most")
 
 
 def _known(count: Callable[[Trained], int | None], phase: Trained) -> int | None:
@@ -190,7 +214,7 @@ def given_memory(job: dict[str, Any], device: str) -> Memory:
     megabytes, key = megabytes_of(job)
     if megabytes:
         return Memory(f"the profile's {key} is", megabytes * 1e6, 0)
-    return Memory("this machine has", machine_memory(), 0)
+    return Memory(_MACHINE, machine_memory(), 0)
 
 
 _LARGE = 30_000_000
@@ -225,7 +249,11 @@ def disk(plans: Plans, at_once: int = 1) -> Iterator[Finding]:
         return
     there = sum(path.stat().st_size for part in own_folders(plans) for path in part.rglob("*") if path.is_file())
     need, free = needed_disk(plans, at_once), shutil.disk_usage(folder if folder.is_dir() else ".").free
-    said = f"about {gigabytes(need)} for a whole run, of which {gigabytes(min(there, need))} are there; {gigabytes(free)} free"
+    unknown = [backbone.name for backbone in plans.backbones_used if not shape_of(backbone)]
+    counted = f"about {gigabytes(need)} for a whole run"
+    if unknown:
+        counted += f" without the models of {', '.join(unknown)}, of unknown size"
+    said = f"{counted}, of which {gigabytes(min(there, need))} are there; {gigabytes(free)} free"
     if need - min(there, need) > free:
         yield Finding(
             "WRONG",
@@ -233,7 +261,7 @@ def disk(plans: Plans, at_once: int = 1) -> Iterator[Finding]:
             f"{said}; make room, or run where there is more (snakemake --directory FOLDER; files of your own are then looked for there)",
         )
     else:
-        yield Finding("ok", "disk", said)
+        yield Finding("note" if unknown else "ok", "disk", said)
 
 
 def own_folders(plans: Plans) -> Iterator[Path]:

@@ -63,7 +63,10 @@ class Trained(NamedTuple):
 
 def of_training(rule: str, where: str, backbone: BackbonePlan, training: Training, times: float) -> Trained:
     """A phase that is trained by `Training` settings."""
-    micro = SHARDED_TOKENS if training.sharded and training.micro_batch_tokens == "auto" else training.micro_batch_tokens
+    micro = training.micro_batch_tokens
+    together = micro if isinstance(micro, int) else training.batch_tokens
+    if training.sharded and micro == "auto":
+        together = min(together, SHARDED_TOKENS)
     kept = {"last": 2, "best": 3, "average": max(2, training.averaged), "average_best": training.averaged + 2}[training.checkpoint]
     left = {"last": 1, "best": 2, "average": training.averaged, "average_best": training.averaged + 1}[training.checkpoint]
     looks = 1 + training.updates // training.evaluate_every
@@ -73,7 +76,7 @@ def of_training(rule: str, where: str, backbone: BackbonePlan, training: Trainin
         backbone=backbone,
         batch_tokens=training.batch_tokens,
         micro_batch_tokens=micro,
-        lowers_memory=f"{where}.micro_batch_tokens to less than {training.batch_tokens if micro in ('auto', None) else micro}",
+        lowers_memory=f"{where}.micro_batch_tokens to less than {together}",
         precision=training.precision,
         device=training.device,
         chunked_loss=training.loss != "plain",
