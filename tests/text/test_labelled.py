@@ -41,6 +41,19 @@ def test_an_empty_name_of_a_document_is_none(tmp_path, unit, name, content, colu
 
 
 @pytest.mark.parametrize(
+    "unit, content, columns",
+    [
+        ("text", '{"l": "yes", "t": "It rains.", "d": 0}\n', {"label": "l", "text": "t", "document": "d"}),
+        ("word", '{"words": ["rain"], "tags": ["yes"], "document": 0}\n', {}),
+    ],
+)
+def test_a_document_may_be_number_zero(tmp_path, unit, content, columns):
+    (tmp_path / "x.jsonl").write_text(content)
+    source = LabelledSource(file=str(tmp_path / "x.jsonl"), columns=columns)
+    assert [example.document for example in read_any(unit, source, ["yes", "no"], Counter(), Counter())] == ["0"]
+
+
+@pytest.mark.parametrize(
     "name, content, source",
     [
         ("plain.tsv", "A man sleeps.\tHe is awake.\tno\nIt rains.\tWater falls.\tyes\n", {"columns": PAIRS.columns}),

@@ -222,3 +222,9 @@ def test_the_same_documents_are_held_out_in_every_language(tmp_path, name, docum
 def test_given_words_have_no_marks_at_their_ends():
     found = given_words([join_words(["Mr.", "don't", "danh sách", "—", "$25%"]), "", "\u0e31\u0e07 ☺️ a/b"])
     assert found.strings() == ["Mr", "don't", "danh sách", "25", "\u0e31\u0e07", "a/b"] and found.before.tolist() == [0, 4, 4, 6]
+
+
+def test_a_first_word_that_begins_with_a_number_sign_is_no_comment_where_its_tag_is_known(tmp_path):
+    text = "# 1\tS-PER\nBerlin\tO\n\n# \tO\nBerlin\tO\n"
+    sentences, *_ = read(tmp_path / "x.tsv", text, tags=["O", "B-PER", "I-PER"])
+    assert [tags for _, tags in sentences] == [["B-PER", "O"], ["O", "O"]]

@@ -130,7 +130,7 @@ def read_examples(source: LabelledSource, labels: list[str], removed: Counter[st
                 continue
             what = "text" if not text else "pair"
             raise InputError(f"{at}: the {what} is empty; delete the line, or see that columns.{what} ({source.columns[what]}) is right")
-        yield Example(label, text, pair, str(cells.get("document") or block_of(place)), number)
+        yield Example(label, text, pair, str(cells.get("document", "")) or block_of(place), number)
 
 
 def without_label(text: str, pattern: regex.Pattern[str]) -> str:

@@ -78,7 +78,7 @@ def read_questions(
             raise InputError(f"{raw.at}: the id {raw.key!r} is there twice (before in line {seen[raw.key]}); give each question its own")
         if raw.key:
             seen[raw.key] = raw.line
-        if missing := _missing(raw):
+        if missing := _missing(raw, lost_answers):
             if empty == "refuse":
                 raise InputError(f"{raw.at}: {missing}")
             removed["lacks a text"] += 1
@@ -112,13 +112,13 @@ class _Lost(InputError):
     """An answer is not in its passage."""
 
 
-def _missing(raw: Raw) -> str:
-    """What a question lacks, with the way out; empty if nothing."""
+def _missing(raw: Raw, lost_answers: LostAnswers) -> str:
+    """What a question lacks, with the way out; empty if nothing. Answers that are all empty may be lost ones that are left out."""
     way_out = "delete the question, or leave out all such questions (`empty: leave_out`)"
     for what, value in ("question", raw.text), ("passage", raw.passage):
         if not clean_text(read_entities(value, Counter())):
             return f"the {what} is empty; see that `columns` is right, {way_out}"
-    if not any(clean_text(answer) for answer, _ in raw.answers):
+    if not raw.answers or (lost_answers != "leave_out" and not any(clean_text(answer) for answer, _ in raw.answers)):
         return f"the question {raw.text[:60]!r} has no answer; mark it with `is_impossible`, as SQuAD 2 does, {way_out}"
     return ""
 

@@ -205,7 +205,7 @@ def _of_lines(path: Path, columns: Mapping[str, Any], where: dict[str, str], rem
         elif cells["answers"] is None:
             removed[NO_ANSWER] += 1
         else:
-            named = str(cells.get("document") or "")
+            named = "" if cells.get("document") is None else str(cells["document"])
             article += (named or passage) != before
             before = named or passage
             at = f"{path}, line {number}" + (f", question {key!r}" if key else "")

@@ -283,10 +283,10 @@ def _is_comment(line: str, cells: list[str], layout: Layout, known: set[str]) ->
 
     A comment may have a tab, as MultiCoNER's ``# id 1<tab>domain=en`` and KLUE's ``## id<tab>sentence``.
     """
-    if len(cells) >= layout.tag and cells[layout.tag - 1] in known:
+    if len(cells) >= layout.tag and _is_known(cells[layout.tag - 1].strip(), [*known], {}):
         return False
     separated = layout.cells is cells_of and "\t" in line
-    return bool(re.match("#+ ", line)) or (not separated and cells[0] == "#")
+    return bool(re.match(r"#+ +[^\t]", line)) or (not separated and cells[0] == "#")
 
 
 def _json_rows(path: Path, columns: dict[str, int | str], changed: Counter[str]) -> Rows:
@@ -301,7 +301,8 @@ def _json_rows(path: Path, columns: dict[str, int | str], changed: Counter[str])
             raise TypeError("words and tags must be lists")
         if None in words or None in tags:
             raise ValueError("null is no word, and no tag")
-        return str(row.get("document") or ""), [whole_characters(str(word)) for word in words], [*map(str, tags)]
+        document = row.get("document")
+        return "" if document is None else str(document), [whole_characters(str(word)) for word in words], [*map(str, tags)]
 
     wanted = f"lists under {keys['word']!r} and {keys['tag']!r}"
     for number, (document, words, tags) in json_rows(path, sentence, wanted):
