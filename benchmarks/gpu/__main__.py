@@ -346,13 +346,13 @@ def adapted(which: str, device: torch.device, tiny: bool, **changes: int) -> dic
 
 
 def greedily_decoded(tiny: bool) -> dict[str, Any]:
-    """Sentences a second of both engines of a decoder."""
+    """Sentences a second of both engines of a decoder, and of stock `generate`."""
     from benchmarks import lora
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         lora.text(3, 300, folder)
-        return lora.decoded(decoder_of(folder, tiny), folder)
+        return lora.decoded(decoder_of(folder, tiny), folder, "bfloat16" if lora.GPU else "float32")
 
 
 PARTS = {"g": part_g, "h": part_h, "a": part_a, "i": part_i, "d": part_d, "b": part_b, "c": part_c, "e": part_e, "f": part_f, "j": part_j}
