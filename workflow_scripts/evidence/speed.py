@@ -128,7 +128,7 @@ def main(
             "text": str(source),
             "device": chip(device),
             "threads": threads,
-            "metrics": [*dict.fromkeys([*measures, *failed])],
+            "metrics": [*(measures | failed)],
             "failed": failed,
             "not_timed": not_timed,
             "settings": asdict(settings),

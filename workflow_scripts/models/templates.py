@@ -83,6 +83,8 @@ def in_both_forms(text: str) -> tuple[str, str]:
 USUAL = "{source_language}: {source}\n{target_language}:"
 """The template of a task that names none: translation's."""
 PLACES = ("source", "source_language", "target_language")
+LABEL_PLACES = ("text", "pair", "language")
+"""Those of the template by which a label is asked for (`tasks.verbaliser`)."""
 BETWEEN = "\n\n"
 """What stands between two examples."""
 

@@ -14,7 +14,7 @@ from typing import Any, get_origin
 
 from workflow_scripts import registry
 from workflow_scripts.config.experiments import task_name
-from workflow_scripts.models.templates import PLACES
+from workflow_scripts.models.templates import LABEL_PLACES, PLACES
 from workflow_scripts.names import instead
 from workflow_scripts.run.config_files import at_home
 from workflow_scripts.stage import InputError, read_rows, resource
@@ -223,14 +223,16 @@ def _filled_in(value: Any, point: dict[str, Any], places: tuple[str, ...] = ()) 
         return [_filled_in(item, point, places) for item in value]
     if not isinstance(value, str):
         return value
-    for key, replacement in ((key, replacement) for key, replacement in point.items() if key not in places):
+    for key, replacement in point.items():
+        if key in places:
+            continue
         if value == f"{{{key}}}":
             return replacement
         value = value.replace(f"{{{key}}}", str(replacement))
     return value
 
 
-_PLACES = {"templates": PLACES, "verbaliser": ("text", "pair", "language"), "examples": (), "examples_in": (), "words": ()}
+_PLACES = {"templates": PLACES, "verbaliser": LABEL_PLACES, "examples": (), "examples_in": (), "words": ()}
 """A block with templates → the places in these; none in those of its settings that are no templates."""
 
 

@@ -26,7 +26,7 @@ from workflow_scripts.models.batches import tokens_at_once
 from workflow_scripts.models.likelihood import log_probabilities
 from workflow_scripts.models.networks import load_network
 from workflow_scripts.models.recognition import longest_row
-from workflow_scripts.models.templates import Templates, in_both_forms, places_in
+from workflow_scripts.models.templates import LABEL_PLACES, Templates, in_both_forms, places_in
 from workflow_scripts.models.tokenisation import Codec, load_codec
 from workflow_scripts.models.tokenizer import defuse, special_pieces
 from workflow_scripts.stage import is_first_process
@@ -37,7 +37,6 @@ from workflow_scripts.training.too_long import first_pieces
 
 FILE = "verbaliser.json"
 """The file in a model's folder that says how it is asked for labels."""
-PLACES = ("text", "pair", "language")
 _OF_TEXTS, _OF_PAIRS = "{text}\nLabel:", "{text}\n{pair}\nLabel:"
 
 
@@ -64,7 +63,7 @@ class Verbaliser:
 
 def check_template(template: str) -> None:
     """Raise `InputError` for a template without `{text}`, or with a place that there is not."""
-    places = places_in("verbaliser.template", template, PLACES)
+    places = places_in("verbaliser.template", template, LABEL_PLACES)
     if "text" not in places:
         raise InputError(f"verbaliser.template: {template!r} has no {{text}}, so the model would not see what it is to label")
 

@@ -24,7 +24,7 @@ whose spans begin with ``I-``, and in BIOES, BILOU or BMES are converted.
 import itertools
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -141,7 +141,7 @@ def _clean_word(word: str, at: str, changed: Counter[str], listed: bool) -> str:
     return read_entities(word, changed).replace("\0", "")
 
 
-def _known_tag(tag: str, tags: list[str], names: dict[str, str], changed: Counter[str]) -> str | None:
+def _known_tag(tag: str, tags: Collection[str], names: dict[str, str], changed: Counter[str]) -> str | None:
     tag = names.get(tag, tag)
     if tag in tags:
         return tag
@@ -157,7 +157,7 @@ _PLAIN = {"S": "B", "U": "B", "W": "B", "E": "I", "L": "I", "M": "I"}
 """First letter of a tag of BIOES, BILOU or BMES → that of IOB2."""
 
 
-def _is_known(tag: str, tags: list[str], names: dict[str, str]) -> bool:
+def _is_known(tag: str, tags: Collection[str], names: dict[str, str]) -> bool:
     return _known_tag(tag, tags, names, Counter()) is not None
 
 
@@ -283,7 +283,7 @@ def _is_comment(line: str, cells: list[str], layout: Layout, known: set[str]) ->
 
     A comment may have a tab, as MultiCoNER's ``# id 1<tab>domain=en`` and KLUE's ``## id<tab>sentence``.
     """
-    if len(cells) >= layout.tag and _is_known(cells[layout.tag - 1].strip(), [*known], {}):
+    if len(cells) >= layout.tag and _is_known(cells[layout.tag - 1].strip(), known, {}):
         return False
     separated = layout.cells is cells_of and "\t" in line
     return bool(re.match(r"#+ +[^\t]", line)) or (not separated and cells[0] == "#")

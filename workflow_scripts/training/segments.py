@@ -166,6 +166,11 @@ def alone(group: Segments) -> int:
     return int((group.rows[:, 1] < 0).sum())
 
 
+def without_single(group: Segments) -> Segments:
+    """The rows of two segments, from which every loss but `is_mlm` learns alone."""
+    return group._replace(rows=group.rows[group.rows[:, 1] >= 0])
+
+
 def read(part: Part, codec: "Codec", block: "Pretraining", seed: int) -> "Alternating":
     """The rows of the training text. Says how many segments of a language have no neighbour, if that are many of them.
 
@@ -181,7 +186,7 @@ def read(part: Part, codec: "Codec", block: "Pretraining", seed: int) -> "Altern
                 flush=True,
             )
     if not block.veco.is_mlm:
-        kinds[0] = [group._replace(rows=group.rows[group.rows[:, 1] >= 0]) for group in kinds[0]]
+        kinds[0] = [without_single(group) for group in kinds[0]]
     rows = [
         MaskedSegments(kind, codec, block.masking, block.temperature, seed) if any(len(group.rows) for group in kind) else None
         for kind in kinds
@@ -201,7 +206,7 @@ def held_back(part: Part, codec: "Codec", block: "Pretraining", seed: int) -> "l
     for is_parallel, groups in enumerate((monolingual(part, codec, room), parallel(part, codec, room))):
         for place, group in enumerate(groups):
             if not (is_parallel or block.veco.is_mlm):
-                group = group._replace(rows=group.rows[group.rows[:, 1] >= 0])
+                group = without_single(group)
             if len(group.rows):
                 rows = MaskedSegments([group], codec, block.masking, 1.0, seed).epoch(DEV_STREAM + 2 * place + is_parallel)
                 made.append(Batch(list(rows), bool(is_parallel), too_long=(group.about,)))
